@@ -1,2 +1,23 @@
-//! Placeholder.
-fn main() {}
+//! `watchfire`: one binary, one file per command.
+
+mod cli;
+mod commands;
+mod config;
+mod drive;
+mod exit;
+mod print;
+mod settings;
+
+use clap::Parser;
+
+fn main() -> std::process::ExitCode {
+    let cli = cli::Cli::parse();
+    commands::start_logging(&cli);
+    match commands::run(cli.command) {
+        Ok(code) => code.into(),
+        Err(error) => {
+            anstream::eprintln!("{}", print::failure(&error));
+            error.code().into()
+        }
+    }
+}

@@ -351,3 +351,54 @@ impl RuleSpec {
         set.map_or(Severity::Warning, |(severity, _)| severity)
     }
 }
+
+impl Outcome {
+    /// The most notes of one answer.
+    pub const NOTES_MAX: usize = 64;
+
+    /// Checks that the answer makes sense for `rows` rows; that no row has two hits is left to its reader.
+    ///
+    /// # Errors
+    /// [`RuleFailure::InvalidOutput`], saying what was wrong.
+    pub fn check(&self, rows: usize, descriptor: &Descriptor) -> Result<(), RuleFailure> {
+        let slots = descriptor.state_slots as usize;
+        check_len("state", self.state.len(), slots * rows)?;
+        check_len("derived values", self.derived.len(), descriptor.outputs.len() * rows)?;
+        if let Some(at) = self.state.iter().position(|value| !value.is_finite()) {
+            return invalid(format!("state[{at}] is {}, which is no finite number", self.state[at]));
+        }
+        if self.notes.len() > Outcome::NOTES_MAX {
+            return invalid(format!("{} notes, more than {}", self.notes.len(), Outcome::NOTES_MAX));
+        }
+        self.hits.iter().try_for_each(|hit| hit.check(rows, self.notes.len()))
+    }
+}
+
+impl Hit {
+    fn check(&self, rows: usize, notes: usize) -> Result<(), RuleFailure> {
+        if self.row as usize >= rows {
+            return invalid(format!("a hit for row {} of {rows}", self.row));
+        }
+        if self.hold < self.raise {
+            return invalid(format!("row {}: hold is below raise", self.row));
+        }
+        if !self.value.is_finite() {
+            return invalid(format!("row {}: the value is {}, which is no finite number", self.row, self.value));
+        }
+        match self.note {
+            Some(note) if note as usize >= notes => invalid(format!("row {}: note {note} of {notes}", self.row)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_len(what: &str, found: usize, expected: usize) -> Result<(), RuleFailure> {
+    if found == 0 || found == expected {
+        return Ok(());
+    }
+    invalid(format!("{found} {what}, expected {expected} or none"))
+}
+
+fn invalid(what: String) -> Result<(), RuleFailure> {
+    Err(RuleFailure::InvalidOutput(what))
+}

@@ -1,0 +1,399 @@
+//! The engine: events in, effects out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::conditions::{Conditions, RULE_QUARANTINED};
+use crate::effect::{AlertView, Effect, Notification, State, Transition};
+use crate::event::{Condition, Event, Occurrence};
+use crate::group::{GroupRecord, Groups};
+use crate::judge::{Counts, Judge};
+use crate::labels::Labels;
+use crate::order::{self, LoadError};
+use crate::record::{AlertKey, AlertRecord, StateRecord};
+use crate::route::RouteTree;
+use crate::rule::{Program, RuleFailure, RuleSpec};
+use crate::sample::{Sample, Series, SeriesId};
+use crate::schedule::{Due, Schedule};
+use crate::series::SeriesTable;
+use crate::severity::{Cause, Severity};
+use crate::time::Time;
+
+/// A rule with the program that judges it.
+pub type Loaded = (RuleSpec, Box<dyn Program>);
+
+/// The engine. Deterministic: the same calls give the same effects.
+pub struct Engine {
+    table: SeriesTable,
+    /// In order of evaluation.
+    judges: Vec<Judge>,
+    /// Which inputs (rule, input) read a metric.
+    readers: HashMap<String, Vec<(u32, u32)>>,
+    schedule: Schedule,
+    groups: Groups,
+    conditions: Conditions,
+    counts: EngineCounts,
+}
+
+/// What the engine has taken and left out, since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineCounts {
+    /// Samples taken.
+    pub samples_total: u64,
+    /// Series refused because [`crate::series::SERIES_MAX`] is reached.
+    pub series_refused_total: u64,
+}
+
+/// What changed since it was last asked for: to be stored before the effects are carried out.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Alerts: their record, or none where they ended.
+    pub alerts: Vec<(AlertKey, Option<AlertRecord>)>,
+    /// Groups: their record, or none where they are empty.
+    pub groups: Vec<(Arc<str>, Option<GroupRecord>)>,
+}
+
+/// How one rule does.
+#[derive(Clone, Debug)]
+pub struct RuleStatus {
+    /// [`RuleSpec::id`].
+    pub id: Arc<str>,
+    /// Number of its rows.
+    pub rows: usize,
+    /// Bytes kept for them.
+    pub bytes: usize,
+    /// Why its last call failed.
+    pub last_failure: Option<RuleFailure>,
+    /// How many of its calls failed since it was loaded.
+    pub failures_total: u64,
+    /// Whether it is quarantined.
+    pub quarantined: bool,
+    /// What it has left out.
+    pub counts: Counts,
+}
+
+impl Engine {
+    /// An engine without rules whose alerts go the ways of `routes`.
+    pub fn new(routes: RouteTree) -> Self {
+        Engine {
+            table: SeriesTable::default(),
+            judges: Vec::new(),
+            readers: HashMap::new(),
+            schedule: Schedule::default(),
+            groups: Groups::new(routes),
+            conditions: Conditions::default(),
+            counts: EngineCounts::default(),
+        }
+    }
+
+    /// Puts `rules` in place of those that are loaded. A rule that keeps its id keeps its alerts and, where it
+    /// still means the same, its windows and state; the alerts of a rule that is gone end.
+    ///
+    /// # Errors
+    /// Where the rules do not fit together; then nothing is changed.
+    pub fn load(&mut self, now: Time, rules: Vec<Loaded>, effects: &mut Vec<Effect>) -> Result<(), LoadError> {
+        let order = check_all(&rules)?;
+        let mut old: HashMap<Arc<str>, Judge> =
+            self.judges.drain(..).map(|judge| (judge.spec().id.clone(), judge)).collect();
+        let mut rules: Vec<Option<Loaded>> = rules.into_iter().map(Some).collect();
+        for (spec, program) in order.into_iter().filter_map(|at| rules[at].take()) {
+            let before = old.remove(&spec.id);
+            let mut judge = Judge::new(spec, program);
+            if let Some(before) = before {
+                judge.inherit(before);
+            }
+            self.judges.push(judge);
+        }
+        let mut gone: Vec<Judge> = old.into_values().collect();
+        gone.sort_by(|a, b| a.spec().id.cmp(&b.spec().id));
+        for judge in &mut gone {
+            self.finish(now, judge, effects);
+        }
+        self.bind_all();
+        self.schedule_rules(now);
+        Ok(())
+    }
+
+    fn finish(&mut self, now: Time, judge: &mut Judge, effects: &mut Vec<Effect>) {
+        for transition in judge.end(now, "rule removed") {
+            self.changed(now, transition, effects);
+        }
+        self.set_condition(now, quarantine_of(judge.spec(), None), effects);
+    }
+
+    fn bind_all(&mut self) {
+        self.readers.clear();
+        self.table.clear_sinks();
+        for (rule, judge) in (0u32..).zip(&self.judges) {
+            for (input, column) in (0u32..).zip(judge.columns()) {
+                let Some(metric) = column.metric() else { continue };
+                self.readers.entry(metric).or_default().push((rule, input));
+            }
+        }
+        for id in self.table.ids() {
+            self.bind(id);
+        }
+    }
+
+    fn bind(&mut self, id: SeriesId) {
+        let Some(series) = self.table.series(id) else { return };
+        let Some(readers) = self.readers.get(&*series.metric) else { return };
+        for &(rule, input) in readers {
+            self.judges[rule as usize].bind(rule, input, id, &mut self.table);
+        }
+    }
+
+    fn schedule_rules(&mut self, now: Time) {
+        self.schedule = Schedule::default();
+        for (rule, judge) in self.judges.iter().enumerate() {
+            self.schedule.add(Due::Rule(rule), now.align_up(judge.spec().interval));
+        }
+        self.schedule.set(Due::Groups, self.groups.due());
+    }
+
+    /// Puts other routes in place. What receivers were told is kept.
+    pub fn set_routes(&mut self, routes: RouteTree) {
+        self.groups.set_routes(routes);
+        self.schedule.set(Due::Groups, self.groups.due());
+    }
+
+    /// The id of a series, which is made known where it is new. `None` where the engine is full of series.
+    pub fn series(&mut self, series: &Arc<Series>) -> Option<SeriesId> {
+        let Some((id, is_new)) = self.table.intern(series) else {
+            self.counts.series_refused_total += 1;
+            return None;
+        };
+        if is_new {
+            self.bind(id);
+        }
+        Some(id)
+    }
+
+    /// When time must be told next at the latest: the first deadline.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.schedule.next()
+    }
+
+    /// Takes in what happened at `now` and appends what is to be done. Times never run backwards: an earlier
+    /// `now` than at the last call only makes deadlines late.
+    pub fn step(&mut self, now: Time, event: Event<'_>, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Samples(samples) => self.take(samples),
+            Event::Occurred(event) => self.happened(&event),
+            Event::Condition(condition) => self.set_condition(now, condition, effects),
+            Event::Tick => self.run_due(now, effects),
+        }
+        self.schedule.set(Due::Groups, self.groups.due());
+    }
+
+    fn take(&mut self, samples: &[Sample]) {
+        self.counts.samples_total += samples.len() as u64;
+        for sample in samples {
+            for sink in self.table.take(sample) {
+                let judge = &mut self.judges[sink.rule as usize];
+                judge.push(sink.input, sink.row, sample.series, sample.time, sample.value);
+            }
+        }
+    }
+
+    fn happened(&mut self, event: &Occurrence) {
+        for (rule, judge) in (0u32..).zip(&mut self.judges) {
+            judge.happened(rule, event, &mut self.table);
+        }
+    }
+
+    fn run_due(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        while let Some((at, due)) = self.schedule.take_due(now) {
+            match due {
+                Due::Rule(rule) => self.run_rule(rule, at, now, effects),
+                Due::Groups => self.run_groups(now, effects),
+            }
+            self.schedule.set(Due::Groups, self.groups.due());
+        }
+    }
+
+    fn run_rule(&mut self, rule: usize, at: Time, now: Time, effects: &mut Vec<Effect>) {
+        let interval = self.judges[rule].spec().interval;
+        let missed = now.since(at).as_millis() / interval.as_millis().max(1);
+        self.judges[rule].missed(u64::try_from(missed).unwrap_or(u64::MAX));
+        let wait = match self.judges[rule].tick(now, &self.table) {
+            Ok(tick) => {
+                self.derive(rule, now, &tick.derived);
+                for transition in tick.transitions {
+                    self.changed(now, transition, effects);
+                }
+                self.recovered(rule, now, effects);
+                interval
+            }
+            Err(failure) => self.failed(rule, now, failure, effects),
+        };
+        let next = (now + std::time::Duration::from_millis(1)).align_up(interval);
+        let next = if wait > interval { next.max((now + wait).align_up(interval)) } else { next };
+        self.schedule.add(Due::Rule(rule), next);
+    }
+
+    /// Feeds derived values back as samples of this moment.
+    fn derive(&mut self, rule: usize, now: Time, values: &[(usize, u32, f64)]) {
+        for &(output, row, value) in values {
+            let Some(series) = self.derived_series(rule, output, row) else { continue };
+            self.take(&[Sample { series, time: now, value }]);
+        }
+    }
+
+    fn derived_series(&mut self, rule: usize, output: usize, row: u32) -> Option<SeriesId> {
+        let judge = &mut self.judges[rule];
+        if let Some(id) = *judge.derived_series(output, row) {
+            return Some(id);
+        }
+        let (metric, labels) = (judge.outputs()[output].clone(), judge.row_labels(row).clone());
+        let series = Arc::new(Series::every(metric, labels, judge.spec().interval));
+        let id = self.series(&series)?;
+        *self.judges[rule].derived_series(output, row) = Some(id);
+        Some(id)
+    }
+
+    fn recovered(&mut self, rule: usize, now: Time, effects: &mut Vec<Effect>) {
+        let judge = &mut self.judges[rule];
+        if judge.health_mut().succeeded() {
+            effects.push(Effect::RuleRecovered { rule: judge.spec().id.clone() });
+            let condition = quarantine_of(judge.spec(), None);
+            self.set_condition(now, condition, effects);
+        }
+    }
+
+    fn failed(
+        &mut self,
+        rule: usize,
+        now: Time,
+        failure: RuleFailure,
+        effects: &mut Vec<Effect>,
+    ) -> std::time::Duration {
+        let judge = &mut self.judges[rule];
+        let spec = judge.spec().clone();
+        let wait = judge.health_mut().failed(now, failure.clone(), spec.interval);
+        let quarantined = judge.health().is_quarantined();
+        let retry_at = now + wait;
+        effects.push(Effect::RuleFailed { rule: spec.id.clone(), failure: failure.clone(), retry_at, quarantined });
+        if quarantined {
+            self.set_condition(now, quarantine_of(&spec, Some(&failure)), effects);
+        }
+        wait
+    }
+
+    fn set_condition(&mut self, now: Time, condition: Condition, effects: &mut Vec<Effect>) {
+        if let Some(transition) = self.conditions.set(now, condition) {
+            self.changed(now, transition, effects);
+        }
+    }
+
+    fn changed(&mut self, now: Time, transition: Transition, effects: &mut Vec<Effect>) {
+        let mut notifications = Vec::new();
+        if matches!(transition.alert.state, State::Firing | State::Resolved) {
+            self.groups.on_change(now, &transition.alert, &mut notifications);
+        }
+        effects.push(Effect::Transition(transition));
+        effects.extend(notifications.into_iter().map(Effect::Notify));
+    }
+
+    fn run_groups(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        let views: HashMap<u64, AlertView> =
+            self.alerts().filter(|view| view.state != State::Pending).map(|view| (view.fingerprint, view)).collect();
+        let mut notifications: Vec<Notification> = Vec::new();
+        self.groups.run(now, &|fingerprint| views.get(&fingerprint).cloned(), &mut notifications);
+        effects.extend(notifications.into_iter().map(Effect::Notify));
+    }
+
+    /// All alerts that are pending or firing.
+    pub fn alerts(&self) -> impl Iterator<Item = AlertView> + '_ {
+        self.judges.iter().flat_map(Judge::views).chain(self.conditions.views().cloned())
+    }
+
+    /// How each rule does, in order of evaluation.
+    pub fn rules(&self) -> impl Iterator<Item = RuleStatus> + '_ {
+        self.judges.iter().map(|judge| RuleStatus {
+            id: judge.spec().id.clone(),
+            rows: judge.rows(),
+            bytes: judge.bytes(),
+            last_failure: judge.health().last_failure().cloned(),
+            failures_total: judge.health().failures_total(),
+            quarantined: judge.health().is_quarantined(),
+            counts: judge.counts(),
+        })
+    }
+
+    /// What the engine has taken and left out.
+    pub fn counts(&self) -> EngineCounts {
+        self.counts
+    }
+
+    /// How many series are known.
+    pub fn n_series(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes kept for series and rules, texts left out.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes() + self.judges.iter().map(Judge::bytes).sum::<usize>()
+    }
+
+    /// What changed since the last call.
+    pub fn take_changes(&mut self) -> Changes {
+        let alerts = self.judges.iter_mut().flat_map(Judge::take_changed).collect();
+        Changes { alerts, groups: self.groups.take_changed() }
+    }
+
+    /// The numbers that rules keep for their rows.
+    pub fn state_records(&self) -> impl Iterator<Item = StateRecord> + '_ {
+        self.judges.iter().flat_map(Judge::state_records)
+    }
+
+    /// Puts back what was kept over a restart, after [`Engine::load`]. Records of rules that are not loaded are
+    /// left out and given back.
+    pub fn restore(
+        &mut self,
+        now: Time,
+        alerts: Vec<(AlertKey, AlertRecord)>,
+        states: &[StateRecord],
+        groups: Vec<GroupRecord>,
+    ) -> Vec<AlertKey> {
+        let at: HashMap<Arc<str>, usize> =
+            self.judges.iter().enumerate().map(|(at, judge)| (judge.spec().id.clone(), at)).collect();
+        let mut left = Vec::new();
+        for (key, record) in alerts {
+            match at.get(&key.rule) {
+                Some(&judge) => self.judges[judge].restore(&key.target, &record, now),
+                None => left.push(key),
+            }
+        }
+        for record in states {
+            if let Some(&judge) = at.get(&record.key.rule) {
+                self.judges[judge].restore_state(record);
+            }
+        }
+        self.groups.restore(groups);
+        self.bind_all();
+        self.schedule.set(Due::Groups, self.groups.due());
+        left
+    }
+
+    /// The labels and names of a series.
+    pub fn series_of(&self, id: SeriesId) -> Option<&Arc<Series>> {
+        self.table.series(id)
+    }
+}
+
+fn check_all(rules: &[Loaded]) -> Result<Vec<usize>, LoadError> {
+    let described: Vec<_> = rules.iter().map(|(spec, program)| (&*spec.id, program.descriptor())).collect();
+    described.iter().try_for_each(|(id, descriptor)| order::check(id, descriptor))?;
+    order::order(&described)
+}
+
+fn quarantine_of(spec: &RuleSpec, failure: Option<&RuleFailure>) -> Condition {
+    Condition {
+        alert: RULE_QUARANTINED.into(),
+        labels: Labels::new([("rule", spec.id.clone()), ("template", spec.template.clone())]),
+        raise: failure.map(|_| Severity::Warning),
+        cause: Cause::Software,
+        note: failure.map(|failure| format!("rule {} {failure}", spec.id)).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,139 @@
+//! How a failing rule is retried, and when it is given up for a while.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::rule::RuleFailure;
+use crate::time::Time;
+
+/// Failures in a row that put a rule into quarantine.
+pub const FAILURES_IN_A_ROW_MAX: u32 = 3;
+/// Failures within [`FAILURE_WINDOW`] that put a rule into quarantine.
+pub const FAILURES_IN_WINDOW_MAX: usize = 5;
+/// The window of [`FAILURES_IN_WINDOW_MAX`].
+pub const FAILURE_WINDOW: Duration = Duration::from_secs(600);
+/// First wait of a quarantined rule; doubled at each failed retry.
+pub const QUARANTINE_FIRST: Duration = Duration::from_secs(30);
+/// Longest wait of a quarantined rule.
+pub const QUARANTINE_MAX: Duration = Duration::from_secs(3600);
+/// Inconclusive failures in a row that count as one real failure each from then on.
+pub const INCONCLUSIVE_MAX: u32 = 3;
+
+/// The health of one rule.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Health {
+    in_a_row: u32,
+    inconclusive: u32,
+    recent: VecDeque<Time>,
+    quarantine: Option<Duration>,
+    last: Option<RuleFailure>,
+    failures_total: u64,
+}
+
+impl Health {
+    /// Whether the rule is quarantined.
+    pub fn is_quarantined(&self) -> bool {
+        self.quarantine.is_some()
+    }
+
+    /// Whether the rule's last call failed.
+    pub fn is_failing(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Why the rule's last call failed.
+    pub fn last_failure(&self) -> Option<&RuleFailure> {
+        self.last.as_ref()
+    }
+
+    /// How many of its calls have failed since it was loaded.
+    pub fn failures_total(&self) -> u64 {
+        self.failures_total
+    }
+
+    /// Notes a good answer. True where the rule had been failing.
+    pub fn succeeded(&mut self) -> bool {
+        self.in_a_row = 0;
+        self.inconclusive = 0;
+        self.quarantine = None;
+        self.last.take().is_some()
+    }
+
+    /// Notes a failure at `now`; answers how long to wait before the next call. `interval` is the rule's own.
+    pub fn failed(&mut self, now: Time, failure: RuleFailure, interval: Duration) -> Duration {
+        self.failures_total += 1;
+        let counts = !failure.is_inconclusive() || self.inconclusive + 1 >= INCONCLUSIVE_MAX;
+        self.inconclusive += u32::from(failure.is_inconclusive());
+        self.last = Some(failure);
+        if !counts {
+            return interval;
+        }
+        self.count(now);
+        self.wait(interval)
+    }
+
+    fn count(&mut self, now: Time) {
+        self.in_a_row += 1;
+        self.recent.push_back(now);
+        self.recent.retain(|at| now.since(*at) < FAILURE_WINDOW);
+    }
+
+    fn wait(&mut self, interval: Duration) -> Duration {
+        let given_up = self.in_a_row >= FAILURES_IN_A_ROW_MAX || self.recent.len() >= FAILURES_IN_WINDOW_MAX;
+        if given_up {
+            let wait = self.quarantine.map_or(QUARANTINE_FIRST, |last| (last * 2).min(QUARANTINE_MAX));
+            self.quarantine = Some(wait);
+            return wait.max(interval);
+        }
+        interval * 2u32.pow(self.in_a_row.min(FAILURES_IN_A_ROW_MAX) - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(5);
+
+    fn trap() -> RuleFailure {
+        RuleFailure::Trap("unreachable".into())
+    }
+
+    #[test]
+    fn backs_off_then_quarantines_then_doubles_up_to_an_hour() {
+        let mut health = Health::default();
+        let waits: Vec<u64> = (0..12)
+            .map(|n| health.failed(Time::from_millis(n * 1000), trap(), INTERVAL).as_secs())
+            .collect();
+        assert_eq!(waits, [5, 10, 30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]);
+        assert!(health.is_quarantined());
+        assert!(health.succeeded());
+        assert!(!health.is_quarantined());
+    }
+
+    #[test]
+    fn five_failures_in_ten_minutes_quarantine_even_with_good_ticks_between() {
+        let mut health = Health::default();
+        for n in 0..5 {
+            assert!(!health.is_quarantined(), "after {n} failures");
+            health.failed(Time::from_millis(n * 60_000), trap(), INTERVAL);
+            if n < 4 {
+                health.succeeded();
+            }
+        }
+        assert!(health.is_quarantined());
+    }
+
+    #[test]
+    fn a_stalled_machine_is_not_the_rules_fault_until_it_repeats() {
+        let mut health = Health::default();
+        let stall = || RuleFailure::Deadline { limit: Duration::from_millis(250) };
+        for n in 0..2 {
+            assert_eq!(health.failed(Time::from_millis(n), stall(), INTERVAL), INTERVAL);
+        }
+        for n in 2..5 {
+            health.failed(Time::from_millis(n), stall(), INTERVAL);
+        }
+        assert!(health.is_quarantined());
+    }
+}

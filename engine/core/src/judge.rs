@@ -1,0 +1,517 @@
+//! One loaded rule: gathers its columns, asks its program, and turns the answer into the lives of its alerts.
+
+use std::sync::Arc;
+
+use crate::alert::Verdict;
+use crate::column::Column;
+use crate::effect::{AlertView, Transition};
+use crate::event::Occurrence;
+use crate::health::Health;
+use crate::labels::Labels;
+use crate::record::{AlertKey, AlertRecord, StateRecord};
+use crate::row_alert::{self, RowAlert};
+use crate::rule::{Batch, Hit, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec};
+use crate::sample::{Quality, SeriesId};
+use crate::series::{SeriesTable, Sink};
+use crate::targets::{self, Rows};
+use crate::time::Time;
+
+/// No hit for this row.
+const NO_HIT: u32 = u32::MAX;
+
+/// One loaded rule.
+pub struct Judge {
+    spec: RuleSpec,
+    program: Box<dyn Program>,
+    rows: Rows,
+    columns: Vec<Column>,
+    alerts: Vec<Option<Box<RowAlert>>>,
+    /// Rows whose alert is pending or firing.
+    active: Vec<u32>,
+    /// state slots × rows, column-major, for as many rows as at the last good tick.
+    state: Vec<f64>,
+    state_rows: usize,
+    targets_told: bool,
+    health: Health,
+    tick: u64,
+    scratch: Scratch,
+    outcome: Outcome,
+    /// outputs × rows: the series of each derived value.
+    derived: Vec<Vec<Option<SeriesId>>>,
+    /// Rows whose alert record changed since it was last asked for.
+    changed: Vec<u32>,
+    /// Hits on rows whose data is missing, and rows refused at [`targets::ROWS_MAX`].
+    counts: Counts,
+}
+
+/// What one rule has left out, since its load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Hits on rows whose required data is missing.
+    pub hits_ignored_total: u64,
+    /// Rows refused because the rule has [`targets::ROWS_MAX`].
+    pub rows_refused_total: u64,
+    /// Ticks that came too late to be run.
+    pub ticks_missed_total: u64,
+    /// Ticks that were run.
+    pub ticks_total: u64,
+}
+
+#[derive(Default)]
+struct Scratch {
+    columns: Vec<f64>,
+    quality: Vec<u8>,
+    groups: Vec<u32>,
+    unknown: Vec<bool>,
+    hit_of: Vec<u32>,
+}
+
+/// What one tick of a rule gave.
+pub struct Tick {
+    /// Changes of its alerts, in order of rows.
+    pub transitions: Vec<Transition>,
+    /// Derived values: output, row, value.
+    pub derived: Vec<(usize, u32, f64)>,
+}
+
+impl Judge {
+    /// A rule without rows.
+    pub fn new(spec: RuleSpec, program: Box<dyn Program>) -> Self {
+        let descriptor = program.descriptor();
+        let columns = descriptor.inputs.iter().cloned().map(Column::new).collect();
+        let derived = vec![Vec::new(); descriptor.outputs.len()];
+        Judge {
+            spec,
+            program,
+            rows: Rows::default(),
+            columns,
+            alerts: Vec::new(),
+            active: Vec::new(),
+            state: Vec::new(),
+            state_rows: 0,
+            targets_told: false,
+            health: Health::default(),
+            tick: 0,
+            scratch: Scratch::default(),
+            outcome: Outcome::default(),
+            derived,
+            changed: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// How it is judged.
+    pub fn spec(&self) -> &RuleSpec {
+        &self.spec
+    }
+
+    /// How well its program does.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// How well its program does, to be changed.
+    pub fn health_mut(&mut self) -> &mut Health {
+        &mut self.health
+    }
+
+    /// What it has left out.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Bytes kept for all its rows.
+    pub fn bytes(&self) -> usize {
+        let columns: usize = self.columns.iter().map(Column::bytes).sum();
+        let scratch = (self.scratch.columns.capacity() + self.state.capacity()) * size_of::<f64>()
+            + self.scratch.hit_of.capacity() * size_of::<u32>()
+            + self.scratch.quality.capacity()
+            + self.scratch.unknown.capacity();
+        columns + scratch + self.alerts.capacity() * size_of::<Option<Box<RowAlert>>>()
+    }
+
+    /// Takes over what an older version of the rule had, where the inputs are the same: rows and windows with
+    /// it, else only alerts and, where its meaning is the same, state.
+    pub fn inherit(&mut self, mut old: Judge) {
+        let (new, was) = (self.program.descriptor(), old.program.descriptor());
+        if new.inputs == was.inputs && new.scope == was.scope && new.group_by == was.group_by {
+            self.rows = std::mem::take(&mut old.rows);
+            self.columns = std::mem::take(&mut old.columns);
+            self.columns.iter_mut().for_each(Column::unbind);
+            self.alerts = std::mem::take(&mut old.alerts);
+            self.active = std::mem::take(&mut old.active);
+            self.derived.iter_mut().for_each(|rows| rows.resize(self.rows.len(), None));
+            if new.state_slots == was.state_slots && new.state_version == was.state_version {
+                (self.state, self.state_rows) = (std::mem::take(&mut old.state), old.state_rows);
+            }
+        } else {
+            let kept = old.active.iter().filter_map(|row| Some((old.rows.key(*row).clone(), old.record_of(*row)?)));
+            for (key, record) in kept.collect::<Vec<_>>() {
+                self.restore(&key, &record, record.active_at);
+            }
+        }
+        self.changed.extend(0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX));
+    }
+
+    /// Binds a series of one of its inputs.
+    pub fn bind(&mut self, rule: u32, input: u32, id: SeriesId, table: &mut SeriesTable) {
+        let Some(series) = table.series(id).cloned() else { return };
+        let column_scope = self.columns[input as usize].input().scope;
+        let Some(key) = targets::key(column_scope, &series.labels) else { return };
+        if column_scope == self.program.descriptor().scope {
+            let labels = without_bucket(&series.labels);
+            let Some(row) = self.row(rule, without_bucket(&key), &labels, input, table) else { return };
+            self.attach(rule, input, row, id, &series.labels, table);
+        } else {
+            self.columns[input as usize].set_wide(key.clone(), id);
+            for row in 0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX) {
+                if targets::key(column_scope, self.rows.labels(row)).as_ref() == Some(&key) {
+                    self.attach(rule, input, row, id, &series.labels, table);
+                }
+            }
+        }
+    }
+
+    fn attach(&mut self, rule: u32, input: u32, row: u32, id: SeriesId, labels: &Labels, table: &mut SeriesTable) {
+        let column = &mut self.columns[input as usize];
+        column.bind(row, id, labels);
+        if column.is_windowed() {
+            table.add_sink(id, Sink { rule, input, row });
+        }
+    }
+
+    /// The row of a target, made where it is new. The first input's series names the row.
+    fn row(&mut self, rule: u32, key: Labels, labels: &Labels, input: u32, table: &mut SeriesTable) -> Option<u32> {
+        let group_by = self.program.descriptor().group_by.clone();
+        if let Some(row) = self.rows.find(&key) {
+            if input == 0 && self.rows.relabel(row, labels, group_by.as_deref()) {
+                self.targets_told = false;
+            }
+            return Some(row);
+        }
+        let Some(row) = self.rows.add(key, labels.clone(), group_by.as_deref()) else {
+            self.counts.rows_refused_total += 1;
+            return None;
+        };
+        self.targets_told = false;
+        self.grow();
+        self.attach_wide(rule, row, table);
+        Some(row)
+    }
+
+    fn grow(&mut self) {
+        let rows = self.rows.len();
+        self.columns.iter_mut().for_each(|column| column.grow(rows));
+        self.derived.iter_mut().for_each(|ids| ids.resize(rows, None));
+        self.alerts.resize_with(rows, || None);
+    }
+
+    fn attach_wide(&mut self, rule: u32, row: u32, table: &mut SeriesTable) {
+        for input in 0..u32::try_from(self.columns.len()).unwrap_or(0) {
+            let column = &self.columns[input as usize];
+            let key = targets::key(column.input().scope, self.rows.labels(row));
+            let Some(id) = key.and_then(|key| column.wide(&key)) else { continue };
+            self.attach(rule, input, row, id, &Labels::default(), table);
+        }
+    }
+
+    /// Takes a sample into one of its windows.
+    pub fn push(&mut self, input: u32, row: u32, id: SeriesId, time: Time, value: f64) {
+        self.columns[input as usize].push(row, id, time, value);
+    }
+
+    /// Takes an event in where one of its inputs reads its kind.
+    pub fn happened(&mut self, rule: u32, event: &Occurrence, table: &mut SeriesTable) {
+        let scope = self.program.descriptor().scope;
+        for input in 0..self.columns.len() {
+            let reads = &self.columns[input].input().reads;
+            if !matches!(reads, Reads::Event { kind, .. } if *kind == event.kind) {
+                continue;
+            }
+            let Some(key) = targets::key(scope, &event.labels) else { continue };
+            // The labels of an event never rename a row that series have named.
+            let Some(row) = self.row(rule, key, &event.labels, u32::MAX, table) else { continue };
+            self.columns[input].happened(row, event);
+        }
+    }
+
+    /// Judges all rows at `now`.
+    ///
+    /// # Errors
+    /// The program's failure; alerts and state are as they were.
+    pub fn tick(&mut self, now: Time, table: &SeriesTable) -> Result<Tick, RuleFailure> {
+        self.tell_targets()?;
+        self.gather(now, table);
+        self.evaluate(now)?;
+        let mut tick = Tick { transitions: Vec::new(), derived: self.derived_values() };
+        self.keep_state();
+        self.apply(now, &mut tick.transitions);
+        self.tick += 1;
+        self.counts.ticks_total += 1;
+        Ok(tick)
+    }
+
+    fn tell_targets(&mut self) -> Result<(), RuleFailure> {
+        let descriptor = self.program.descriptor();
+        let wants = descriptor.needs_labels || descriptor.group_by.is_some();
+        if wants && !self.targets_told {
+            self.program.on_targets(self.rows.targets())?;
+            self.targets_told = true;
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, now: Time, table: &SeriesTable) {
+        let (rows, scratch) = (self.rows.len(), &mut self.scratch);
+        scratch.columns.resize(rows * self.columns.len(), 0.0);
+        scratch.quality.resize(rows * self.columns.len(), 0);
+        scratch.unknown.clear();
+        scratch.unknown.resize(rows, false);
+        scratch.groups.clear();
+        if self.program.descriptor().group_by.is_some() {
+            scratch.groups.extend(self.rows.targets().iter().map(|target| target.group));
+        }
+        if rows == 0 {
+            return;
+        }
+        let cells = scratch.columns.chunks_exact_mut(rows).zip(scratch.quality.chunks_exact_mut(rows));
+        for (column, (values, quality)) in self.columns.iter_mut().zip(cells) {
+            column.gather(now, table, values, quality);
+            if column.input().required {
+                for (unknown, quality) in scratch.unknown.iter_mut().zip(quality.iter()) {
+                    *unknown |= *quality != Quality::Ok as u8;
+                }
+            }
+        }
+        self.lay_out_state();
+    }
+
+    /// Makes room in the state for rows that came since the last tick.
+    fn lay_out_state(&mut self) {
+        let (rows, was) = (self.rows.len(), self.state_rows);
+        let slots = self.program.descriptor().state_slots as usize;
+        if rows == was {
+            return;
+        }
+        let mut state = vec![0.0; slots * rows];
+        for slot in 0..slots {
+            state[slot * rows..slot * rows + was].copy_from_slice(&self.state[slot * was..(slot + 1) * was]);
+        }
+        (self.state, self.state_rows) = (state, rows);
+    }
+
+    fn evaluate(&mut self, now: Time) -> Result<(), RuleFailure> {
+        let rows = self.rows.len();
+        let batch = Batch {
+            tick: self.tick,
+            now,
+            interval: self.spec.interval,
+            rows,
+            columns: &self.scratch.columns,
+            quality: &self.scratch.quality,
+            groups: &self.scratch.groups,
+            state: &self.state,
+        };
+        self.outcome.clear();
+        self.program.evaluate(&batch, &mut self.outcome)?;
+        self.outcome.check(rows, self.program.descriptor())?;
+        self.scratch.hit_of.clear();
+        self.scratch.hit_of.resize(rows, NO_HIT);
+        for (at, hit) in self.outcome.hits.iter().enumerate() {
+            let slot = &mut self.scratch.hit_of[hit.row as usize];
+            if *slot != NO_HIT {
+                return Err(RuleFailure::InvalidOutput(format!("two hits for row {}", hit.row)));
+            }
+            *slot = u32::try_from(at).unwrap_or(NO_HIT);
+        }
+        Ok(())
+    }
+
+    fn keep_state(&mut self) {
+        if !self.outcome.state.is_empty() {
+            std::mem::swap(&mut self.state, &mut self.outcome.state);
+        }
+    }
+
+    fn derived_values(&self) -> Vec<(usize, u32, f64)> {
+        let rows = self.rows.len();
+        let values = self.outcome.derived.iter().enumerate().filter(|(_, value)| value.is_finite());
+        values.map(|(at, value)| (at / rows, u32::try_from(at % rows).unwrap_or(0), *value)).collect()
+    }
+
+    fn apply(&mut self, now: Time, transitions: &mut Vec<Transition>) {
+        let mut rows: Vec<u32> = self.outcome.hits.iter().map(|hit| hit.row).chain(self.active.drain(..)).collect();
+        if self.spec.missing_data == MissingData::Alert {
+            let unknown = self.scratch.unknown.iter().enumerate().filter(|(_, unknown)| **unknown);
+            rows.extend(unknown.filter_map(|(row, _)| u32::try_from(row).ok()));
+        }
+        rows.sort_unstable();
+        rows.dedup();
+        for row in rows {
+            transitions.extend(self.apply_row(row, now));
+            if self.alerts[row as usize].is_some() {
+                self.active.push(row);
+            }
+        }
+    }
+
+    fn apply_row(&mut self, row: u32, now: Time) -> Option<Transition> {
+        let at = row as usize;
+        let hit = self.outcome.hits.get(self.scratch.hit_of[at] as usize).copied();
+        let unknown = self.scratch.unknown[at];
+        if unknown && hit.is_some() {
+            self.counts.hits_ignored_total += 1;
+        }
+        let hit = hit.filter(|_| !unknown);
+        let verdict = verdict(unknown, hit.as_ref(), &self.spec);
+        let shown = hit.as_ref().map(|hit| (hit, self.outcome.notes.as_slice()));
+        let before = self.alerts[at].as_ref().map(|alert| *alert.life());
+        let step = row_alert::step(self.alerts[at].take(), now, verdict, shown, &self.spec)?;
+        if before.as_ref() != Some(step.alert.life()) {
+            self.changed.push(row);
+        }
+        self.settle(row, step, now, hit.is_some_and(|hit| hit.note.is_some()))
+    }
+
+    fn settle(&mut self, row: u32, mut step: row_alert::Step, now: Time, has_note: bool) -> Option<Transition> {
+        if step.changed_from.is_some() && step.alert.is_firing() && !has_note {
+            self.explain(row, &mut step.alert);
+        }
+        let (key, labels) = (self.rows.key(row), self.rows.labels(row));
+        let transition = step.changed_from.map(|from| step.alert.transition(from, now, &self.spec, key, labels));
+        if step.alert.is_active() {
+            self.alerts[row as usize] = Some(step.alert);
+        }
+        transition
+    }
+
+    /// Evidence is a help, never a condition: a rule that cannot explain itself still alerts.
+    fn explain(&mut self, row: u32, alert: &mut RowAlert) {
+        if let Ok(Some(note)) = self.program.explain(row) {
+            alert.set_note(&note);
+        }
+    }
+
+    /// Notes ticks that came too late to be run.
+    pub fn missed(&mut self, ticks: u64) {
+        self.counts.ticks_missed_total += ticks;
+    }
+
+    /// The series of a derived value, where it is known already.
+    pub fn derived_series(&mut self, output: usize, row: u32) -> &mut Option<SeriesId> {
+        &mut self.derived[output][row as usize]
+    }
+
+    /// The labels of a row.
+    pub fn row_labels(&self, row: u32) -> &Labels {
+        self.rows.labels(row)
+    }
+
+    /// Its pending and firing alerts.
+    pub fn views(&self) -> impl Iterator<Item = AlertView> + '_ {
+        self.active.iter().filter_map(|row| {
+            let alert = self.alerts[*row as usize].as_ref()?;
+            Some(alert.view(&self.spec, self.rows.key(*row), self.rows.labels(*row)))
+        })
+    }
+
+    /// Ends all its alerts, because the rule is taken away.
+    pub fn end(&mut self, now: Time, reason: &str) -> Vec<Transition> {
+        let rows = std::mem::take(&mut self.active);
+        self.changed.extend(rows.iter());
+        let ended = rows.into_iter().filter_map(|row| {
+            let alert = self.alerts[row as usize].take()?;
+            Some(alert.ended(&self.spec, self.rows.key(row), self.rows.labels(row), now, reason))
+        });
+        ended.collect()
+    }
+
+    /// Puts back an alert that was kept over a restart.
+    pub fn restore(&mut self, target: &Labels, record: &AlertRecord, now: Time) {
+        let group_by = self.program.descriptor().group_by.clone();
+        let found = self.rows.find(target);
+        let added = || self.rows.add(target.clone(), record.labels.clone(), group_by.as_deref());
+        let Some(row) = found.or_else(added) else { return };
+        self.grow();
+        let alert = RowAlert::restored(record, &self.spec, now);
+        if alert.is_active() && self.alerts[row as usize].is_none() {
+            self.active.push(row);
+        }
+        self.alerts[row as usize] = alert.is_active().then(|| Box::new(alert));
+    }
+
+    /// Puts back the numbers that were kept for a target; a row of another version starts clean.
+    pub fn restore_state(&mut self, record: &StateRecord) {
+        let descriptor = self.program.descriptor();
+        if record.version != descriptor.state_version || record.slots.len() != descriptor.state_slots as usize {
+            return;
+        }
+        let group_by = descriptor.group_by.clone();
+        let target = &record.key.target;
+        let found = self.rows.find(target);
+        let added = || self.rows.add(target.clone(), target.clone(), group_by.as_deref());
+        let Some(row) = found.or_else(added) else { return };
+        self.grow();
+        self.lay_out_state();
+        for (slot, value) in record.slots.iter().enumerate() {
+            self.state[slot * self.state_rows + row as usize] = *value;
+        }
+    }
+
+    /// The alerts that changed since the last call: their record, or none where they ended.
+    pub fn take_changed(&mut self) -> Vec<(AlertKey, Option<AlertRecord>)> {
+        let mut rows = std::mem::take(&mut self.changed);
+        rows.sort_unstable();
+        rows.dedup();
+        let key = |row: u32| AlertKey { rule: self.spec.id.clone(), target: self.rows.key(row).clone() };
+        rows.into_iter().map(|row| (key(row), self.record_of(row))).collect()
+    }
+
+    fn record_of(&self, row: u32) -> Option<AlertRecord> {
+        self.alerts[row as usize].as_ref().map(|alert| alert.record(self.rows.labels(row).clone()))
+    }
+
+    /// The numbers that it keeps for its rows.
+    pub fn state_records(&self) -> impl Iterator<Item = StateRecord> + '_ {
+        let (slots, rows) = (self.program.descriptor().state_slots as usize, self.state_rows);
+        let version = self.program.descriptor().state_version;
+        (0..if slots == 0 { 0 } else { rows }).map(move |row| StateRecord {
+            key: AlertKey {
+                rule: self.spec.id.clone(),
+                target: self.rows.key(u32::try_from(row).unwrap_or(0)).clone(),
+            },
+            version,
+            slots: (0..slots).map(|slot| self.state[slot * rows + row]).collect(),
+        })
+    }
+
+    /// The names of the metrics that it writes.
+    pub fn outputs(&self) -> &[Arc<str>] {
+        &self.program.descriptor().outputs
+    }
+
+    /// What feeds its inputs.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+}
+
+fn verdict(unknown: bool, hit: Option<&Hit>, spec: &RuleSpec) -> Option<Verdict> {
+    let said = || hit.map_or(Verdict::default(), |hit| Verdict { raise: hit.raise, hold: hit.hold });
+    match (unknown, spec.missing_data) {
+        (false, _) => Some(said()),
+        (true, MissingData::Hold) => None,
+        (true, MissingData::Resolve) => Some(Verdict::default()),
+        (true, MissingData::Alert) => Some(Verdict { raise: Some(spec.mildest()), hold: Some(spec.mildest()) }),
+    }
+}
+
+/// A histogram's row is the same for all its buckets.
+fn without_bucket(labels: &Labels) -> Labels {
+    if labels.get("le").is_some() { labels.filter(|name| name != "le") } else { labels.clone() }
+}

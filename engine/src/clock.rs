@@ -1,0 +1,31 @@
+//! Moments as people and payloads write them.
+
+use jiff::Timestamp;
+use watchfire_core::Time;
+
+/// RFC 3339 in UTC, such as `2026-01-01T00:05:00Z`; milliseconds only where there are any.
+pub fn rfc3339(time: Time) -> String {
+    Timestamp::from_millisecond(time.as_millis()).map_or_else(|_| time.to_string(), |stamp| stamp.to_string())
+}
+
+/// Reads RFC 3339.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn parse_rfc3339(text: &str) -> Result<Time, String> {
+    let stamp: Timestamp = text.parse().map_err(|error| format!("{text:?} is no RFC 3339 time: {error}"))?;
+    Ok(Time::from_millis(stamp.as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_and_reads_back() {
+        for (millis, text) in [(1_767_225_600_000, "2026-01-01T00:00:00Z"), (1_500, "1970-01-01T00:00:01.5Z")] {
+            assert_eq!(rfc3339(Time::from_millis(millis)), text);
+            assert_eq!(parse_rfc3339(text), Ok(Time::from_millis(millis)));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Watches GPU hosts and fires graded alerts.
+#[derive(Debug, Parser)]
+#[command(name = "watchfire", version, about, max_term_width = 100)]
+#[command(after_help = "Examples:
+  watchfire demo                                   see it work, no set-up
+  watchfire run -c /etc/watchfire/watchfire.yaml   watch this host
+  watchfire check watchfire.yaml templates/        find every mistake before it ships
+  watchfire test templates/                        run the scenarios of templates
+  watchfire replay -c watchfire.yaml --input day.om --json
+
+Exit codes: 0 fine, 1 the thing checked is wrong, 2 usage, 3 could not run.")]
+pub struct Cli {
+    /// What is written to stderr: error, warn, info, debug or trace; per module as in `watchfire=debug`.
+    #[arg(long, global = true, env = "WATCHFIRE_LOG", default_value = "info", value_name = "LEVEL")]
+    pub log: String,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands, in the order of a user's first day.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show the main job on a recorded 8-GPU host: no set-up, ends by itself
+    Demo(Demo),
+    /// Validate configuration files and templates; lists every error
+    Check(Check),
+    /// Run the scenarios of templates
+    Test(Test),
+    /// Run recorded samples through rules and routes on virtual time; sends nothing
+    Replay(Replay),
+    /// Collect, evaluate, notify and serve, until SIGTERM; SIGHUP reloads
+    Run(Run),
+    /// Write what this host's sources read, to be replayed
+    Record(Record),
+    /// Show what a running Watchfire does
+    Status(Status),
+}
+
+/// `watchfire demo`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  watchfire demo                 the whole recording, in about 15 seconds
+  watchfire demo --for 20m       only its first 20 minutes
+  watchfire demo --json          what `replay --json` prints")]
+pub struct Demo {
+    /// Replay only this much recorded time, such as 20m
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub span: Option<std::time::Duration>,
+    /// One JSON line per alert transition, and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Recorded seconds per second
+    #[arg(long, default_value_t = 180.0, value_name = "FACTOR")]
+    pub speed: f64,
+}
+
+/// `watchfire check`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  watchfire check watchfire.yaml
+  watchfire check templates/ extra/template.yaml")]
+pub struct Check {
+    /// Configuration files, template files, or folders with templates
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Print {"errors": [{"file", "line", "column", "message", "hint"}]}
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `watchfire test`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  watchfire test                       the templates that Watchfire ships
+  watchfire test templates/ --filter near-miss
+  watchfire test templates/ --update   write what happens now into `expect`")]
+pub struct Test {
+    /// Template files, or folders with templates; the shipped ones where none is given
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Only scenarios whose file or name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Bless: replace `expect` by what happened
+    #[arg(long)]
+    pub update: bool,
+    /// One JSON line per scenario
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `watchfire replay`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  watchfire replay -c watchfire.yaml --input day.om --json
+  watchfire replay -c watchfire.yaml --input host.rec --notifications --json
+  watchfire replay -c watchfire.yaml --input gpus.csv --csv host=node --csv gpu=index")]
+pub struct Replay {
+    /// The configuration whose templates and routes are used
+    #[arg(short, long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// OpenMetrics text with timestamps (.om), CSV (.csv) or a recording (.rec)
+    #[arg(long, required = true, value_name = "FILE", num_args = 1..)]
+    pub input: Vec<PathBuf>,
+    /// For CSV: NAME=COLUMN, where a column is named otherwise
+    #[arg(long, value_name = "NAME=COLUMN")]
+    pub csv: Vec<String>,
+    /// One JSON line per alert transition
+    #[arg(long)]
+    pub json: bool,
+    /// A line per notification as well, with receiver and payload
+    #[arg(long)]
+    pub notifications: bool,
+}
+
+/// `watchfire run`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  watchfire run -c /etc/watchfire/watchfire.yaml")]
+pub struct Run {
+    /// The configuration
+    #[arg(short, long, value_name = "FILE")]
+    pub config: PathBuf,
+}
+
+/// `watchfire record`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  watchfire record -o host.rec --for 10m
+  watchfire record -c watchfire.yaml -o host.rec      the sources of a configuration, until Ctrl-C")]
+pub struct Record {
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The configuration whose sources are read; NVML each second where none is given
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// End after this long
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub span: Option<std::time::Duration>,
+}
+
+/// `watchfire status`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  watchfire status
+  watchfire status --url http://127.0.0.1:9177 --json")]
+pub struct Status {
+    /// Where the running Watchfire listens
+    #[arg(long, default_value = "http://127.0.0.1:9177", value_name = "URL")]
+    pub url: String,
+    /// The whole answer as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    watchfire_engine::door::parse_duration(text)
+}
