@@ -16,8 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let templates: Vec<&PathBuf> = folders.iter().filter(|folder| folder.join("template.yaml").exists()).collect();
     let modules = build(&here, &rules)?;
     std::fs::write(out.join("shipped.rs"), shipped(&modules, &templates)?)?;
-    for path in ["../sdk/rust/src", "../sdk/rust/Cargo.toml", "../sdk/wit"] {
-        println!("cargo::rerun-if-changed={path}");
+    for path in ["sdk/rust/src", "sdk/rust/Cargo.toml", "sdk/wit"] {
+        println!("cargo::rerun-if-changed={}", root(&here).join(path).display());
     }
     folders.iter().for_each(|folder| println!("cargo::rerun-if-changed={}", folder.display()));
     Ok(())
@@ -31,11 +31,16 @@ fn folders(here: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(folders)
 }
 
+/// The workspace's folder.
+fn root(here: &Path) -> &Path {
+    here.ancestors().find(|folder| folder.join("Cargo.lock").exists()).unwrap_or(here)
+}
+
 /// Builds the rule crates; answers each one's name and module.
 fn build(here: &Path, rules: &[&PathBuf]) -> Result<Vec<(String, PathBuf)>, Box<dyn Error>> {
-    let target_dir = here.join("../target/rules");
+    let target_dir = root(here).join("target/rules");
     let mut cargo = toolchain()?;
-    cargo.current_dir(here.join("..")).args(["build", "--quiet", "--target", TARGET, "--profile", "rule"]);
+    cargo.current_dir(root(here)).args(["build", "--quiet", "--target", TARGET, "--profile", "rule"]);
     cargo.arg("--target-dir").arg(&target_dir);
     for rule in rules {
         cargo.args(["--package", &format!("rule-{}", name_of(rule))]);

@@ -1,0 +1,76 @@
+//! Why a module cannot be loaded.
+
+use watchfire_core::RuleFailure;
+
+/// Something wrong with a rule's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingProblem {
+    /// Where, such as `above.critical`; empty where it is not of one key.
+    pub path: String,
+    /// What.
+    pub message: String,
+}
+
+/// Why a sandbox cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("the sandbox cannot be set up: {0}")]
+pub struct SandboxError(pub String);
+
+/// Why a module cannot be loaded or started.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LoadError {
+    /// The file is larger than a module may be.
+    #[error("the module has {found} bytes, more than its limit of {limit}; raise `limits.module_bytes` or make it smaller")]
+    TooLarge {
+        /// Its size.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// It is no WebAssembly.
+    #[error("this is no WebAssembly module: {0}")]
+    NotWasm(String),
+    /// It imports something that rules cannot have.
+    #[error("the module imports {import:?}, which rules cannot have; {hint}")]
+    Import {
+        /// What it imports.
+        import: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// It was made for another version of the contract, or for none.
+    #[error("the module {found}; this Watchfire runs {offered}. Rebuild it with a watchfire-sdk of this release, or upgrade Watchfire")]
+    Contract {
+        /// What was found.
+        found: String,
+        /// What is offered.
+        offered: &'static str,
+    },
+    /// Compiling it took too long.
+    #[error("compiling the module took longer than {0:?}; raise `limits.compile` or make it smaller")]
+    CompileTime(std::time::Duration),
+    /// It does not compile or link.
+    #[error("the module cannot be compiled: {0}")]
+    Compile(String),
+    /// A script is wrong.
+    #[error("{file}:{line}:{column}: {message}")]
+    Script {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// What it says of itself is wrong.
+    #[error("what the module says of itself is wrong: {0}")]
+    Describe(String),
+    /// It failed while it was started.
+    #[error("the module failed at its start: it {0}")]
+    Failed(#[from] RuleFailure),
+    /// It does not take its settings.
+    #[error("the module does not take its settings: {0}")]
+    Settings(String),
+}

@@ -1,0 +1,118 @@
+//! What is checked of a module before it is run.
+
+use wasmparser::{Encoding, Parser, Payload};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
+
+use super::CONTRACT;
+use crate::{LoadError, Limits};
+
+const RULE_INTERFACE: &str = "watchfire:rule/rule@0.1.0";
+const IMPORTS: [&str; 2] = ["watchfire:rule/host@0.1.0", "watchfire:rule/types@0.1.0"];
+
+/// The bytes of a component: those given, or a core module made into one.
+pub fn check(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, LoadError> {
+    if bytes.len() > limits.module_bytes {
+        return Err(LoadError::TooLarge { found: bytes.len(), limit: limits.module_bytes });
+    }
+    if Engine::detect_precompiled(bytes).is_some() {
+        return Err(LoadError::NotWasm("it is compiled code already, which is never loaded from outside".to_owned()));
+    }
+    match encoding(bytes)? {
+        Encoding::Component => Ok(bytes.to_vec()),
+        Encoding::Module => componentize(bytes),
+    }
+}
+
+/// Reads the whole file once, before wasmtime sees it.
+fn encoding(bytes: &[u8]) -> Result<Encoding, LoadError> {
+    let mut encoding = None;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.map_err(|error| LoadError::NotWasm(error.to_string()))?;
+        if let Payload::Version { encoding: found, .. } = payload {
+            encoding.get_or_insert(found);
+        }
+    }
+    encoding.ok_or_else(|| LoadError::NotWasm("the file is empty".to_owned()))
+}
+
+/// Makes a component of a core module that carries its component type, as `watchfire-sdk` builds it.
+///
+/// # Errors
+/// Why it cannot be one.
+pub fn componentize(bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
+    check_core_imports(bytes)?;
+    let encoder = wit_component::ComponentEncoder::default().validate(true).module(bytes);
+    let encoded = encoder.and_then(|mut encoder| encoder.encode());
+    encoded.map_err(|error| {
+        let words = format!("{error:#}");
+        if words.contains("component-type") || !has_contract(bytes) {
+            let found = "carries no component type: it was not built with watchfire-sdk".to_owned();
+            return LoadError::Contract { found, offered: CONTRACT };
+        }
+        LoadError::Compile(words)
+    })
+}
+
+fn has_contract(bytes: &[u8]) -> bool {
+    let sections = Parser::new(0).parse_all(bytes).filter_map(Result::ok);
+    let mut customs = sections.filter_map(|payload| match payload {
+        Payload::CustomSection(section) => Some(section.name().to_owned()),
+        _ => None,
+    });
+    customs.any(|name| name.starts_with("component-type"))
+}
+
+fn check_core_imports(bytes: &[u8]) -> Result<(), LoadError> {
+    for payload in Parser::new(0).parse_all(bytes).filter_map(Result::ok) {
+        let Payload::ImportSection(imports) = payload else { continue };
+        for import in imports.into_imports().filter_map(Result::ok) {
+            let known = import.module.starts_with("watchfire:rule/") || import.module == "$root";
+            if !known {
+                return Err(refused(&format!("{}.{}", import.module, import.name)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refused(import: &str) -> LoadError {
+    let hint = if import.starts_with("wasi") {
+        "build for wasm32-unknown-unknown, which needs no WASI, in place of wasm32-wasip1 or wasm32-wasip2"
+    } else {
+        "the one thing that a rule may import is watchfire:rule/host"
+    };
+    LoadError::Import { import: import.to_owned(), hint }
+}
+
+/// A component may import what the contract offers, and instances without functions.
+pub fn check_imports(component: &Component, engine: &Engine) -> Result<(), LoadError> {
+    let shape = component.component_type();
+    for (name, item) in shape.imports(engine) {
+        let only_types = match &item.ty {
+            ComponentItem::ComponentInstance(instance) => {
+                instance.exports(engine).all(|(_, item)| matches!(item.ty, ComponentItem::Type(_)))
+            }
+            _ => false,
+        };
+        if !IMPORTS.contains(&name) && !only_types {
+            return Err(refused(name));
+        }
+    }
+    Ok(())
+}
+
+/// A component must export the contract's interface, in this version.
+pub fn check_exports(component: &Component, engine: &Engine) -> Result<(), LoadError> {
+    let shape = component.component_type();
+    let names: Vec<String> = shape.exports(engine).map(|(name, _)| name.to_owned()).collect();
+    if names.iter().any(|name| name == RULE_INTERFACE) {
+        return Ok(());
+    }
+    let found = match names.iter().find(|name| name.starts_with("watchfire:rule/rule")) {
+        Some(other) => format!("was built for {}", other.replace("/rule@", "@")),
+        None => "exports no rule".to_owned(),
+    };
+    Err(LoadError::Contract { found, offered: CONTRACT })
+}

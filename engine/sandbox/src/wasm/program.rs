@@ -1,0 +1,118 @@
+//! A configured WebAssembly rule.
+
+use std::sync::Arc;
+
+use wasmtime::component::InstancePre;
+use watchfire_core::{Batch, Descriptor, Outcome, Program, RuleFailure, Target};
+
+use super::bindings::types;
+use super::store::{Guest, Live};
+use super::{Host, convert};
+use crate::{LoadError, Limits};
+
+/// A configured WebAssembly rule. Its instance is thrown away at any failure and built anew at the next call.
+pub struct WasmProgram {
+    host: Arc<Host>,
+    name: String,
+    pre: InstancePre<Guest>,
+    limits: Limits,
+    settings: String,
+    descriptor: Descriptor,
+    targets: Vec<types::Target>,
+    live: Option<Live>,
+    batch: types::Batch,
+}
+
+impl WasmProgram {
+    /// Instantiates and configures a module, and asks it what it is.
+    pub fn start(
+        host: Arc<Host>,
+        name: &str,
+        pre: InstancePre<Guest>,
+        limits: Limits,
+        settings: String,
+    ) -> Result<Self, LoadError> {
+        let mut live = Live::new(&host.engine, name, &pre, &limits)?;
+        live.configure(&settings)?;
+        let descriptor = live.describe()?;
+        Ok(WasmProgram {
+            host,
+            name: name.to_owned(),
+            pre,
+            limits,
+            settings,
+            descriptor,
+            targets: Vec::new(),
+            live: Some(live),
+            batch: convert::empty_batch(),
+        })
+    }
+
+    /// Calls into the instance, and throws it away where that fails.
+    fn with_live<T>(
+        &mut self,
+        call: impl FnOnce(&mut Live, &types::Batch) -> Result<T, RuleFailure>,
+    ) -> Result<T, RuleFailure> {
+        let mut live = match self.live.take() {
+            Some(live) => live,
+            None => self.revive()?,
+        };
+        let said = call(&mut live, &self.batch)?;
+        self.live = Some(live);
+        Ok(said)
+    }
+
+    fn revive(&self) -> Result<Live, RuleFailure> {
+        let mut live = Live::new(&self.host.engine, &self.name, &self.pre, &self.limits)?;
+        live.configure(&self.settings).map_err(|error| match error {
+            LoadError::Failed(failure) => failure,
+            other => RuleFailure::Reported(other.to_string()),
+        })?;
+        if !self.targets.is_empty() {
+            live.on_targets(&self.targets)?;
+        }
+        Ok(live)
+    }
+
+    /// A batch that the rule's memory cannot hold is the host's to refuse: inside, it would look like the author's
+    /// fault.
+    fn check_size(&self, batch: &Batch<'_>) -> Result<(), RuleFailure> {
+        let bytes = (batch.columns.len() + batch.state.len()) * 8 + batch.quality.len() + batch.groups.len() * 4;
+        if bytes > self.limits.memory_bytes / 2 {
+            return Err(RuleFailure::OutOfMemory { limit_bytes: self.limits.memory_bytes as u64 });
+        }
+        Ok(())
+    }
+}
+
+impl Program for WasmProgram {
+    fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    fn on_targets(&mut self, targets: &[Target]) -> Result<(), RuleFailure> {
+        self.targets = targets.iter().map(convert::target).collect();
+        let targets = std::mem::take(&mut self.targets);
+        let said = self.with_live(|live, _| live.on_targets(&targets));
+        self.targets = targets;
+        said
+    }
+
+    fn evaluate(&mut self, batch: &Batch<'_>, out: &mut Outcome) -> Result<(), RuleFailure> {
+        self.check_size(batch)?;
+        convert::batch(batch, &mut self.batch);
+        let said = self.with_live(Live::evaluate)?;
+        convert::outcome(said, self.limits.note_bytes, out);
+        let checked = out.check(batch.rows, &self.descriptor);
+        if checked.is_err() {
+            self.live = None;
+        }
+        checked
+    }
+
+    fn explain(&mut self, row: u32) -> Result<Option<String>, RuleFailure> {
+        let note_bytes = self.limits.note_bytes;
+        let said = self.with_live(|live, _| live.explain(row))?;
+        Ok(said.map(|note| Limits::cut(&note, note_bytes).to_owned()))
+    }
+}

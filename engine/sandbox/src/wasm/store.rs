@@ -1,0 +1,199 @@
+//! One instance of a rule in a store of its own, and the calls into it. Fuel and fuse are set before every call.
+
+use std::fmt;
+use std::time::Duration;
+
+use wasmtime::component::InstancePre;
+use wasmtime::{Engine, ResourceLimiter, Store, Trap};
+use watchfire_core::{Descriptor, RuleFailure};
+
+use super::bindings::{WatchfireRule, types, watchfire::rule::host};
+use super::{CONTRACT, TICK, convert};
+use crate::{LoadError, Limits, SettingProblem};
+
+/// What the host keeps for one instance.
+pub struct Guest {
+    name: String,
+    limits: Limits,
+    log_lines_left: usize,
+}
+
+/// A limit of the store that was hit, told by its type.
+#[derive(Clone, Copy, Debug)]
+struct MemoryLimit(u64);
+
+impl fmt::Display for MemoryLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the memory limit of {} bytes was hit", self.0)
+    }
+}
+
+impl std::error::Error for MemoryLimit {}
+
+impl ResourceLimiter for Guest {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > self.limits.memory_bytes {
+            return Err(MemoryLimit(self.limits.memory_bytes as u64).into());
+        }
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > self.limits.table_elements {
+            return Err(MemoryLimit(self.limits.table_elements as u64 * 8).into());
+        }
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        16
+    }
+
+    fn tables(&self) -> usize {
+        8
+    }
+
+    fn memories(&self) -> usize {
+        1
+    }
+}
+
+impl types::Host for Guest {}
+
+impl host::Host for Guest {
+    fn log(&mut self, line: String) {
+        if let Some(left) = self.log_lines_left.checked_sub(1) {
+            self.log_lines_left = left;
+            let line = Limits::cut(&line, self.limits.log_bytes);
+            tracing::info!(target: "watchfire::rule", rule = self.name, "{line}");
+        }
+    }
+}
+
+/// How far a call may go.
+struct Budget {
+    steps: u64,
+    wall: Duration,
+    output_bytes: usize,
+    rows: usize,
+}
+
+/// One instance. Dropped at the first failure.
+pub struct Live {
+    store: Store<Guest>,
+    rule: WatchfireRule,
+}
+
+impl Live {
+    /// Instantiates a module.
+    pub fn new(engine: &Engine, name: &str, pre: &InstancePre<Guest>, limits: &Limits) -> Result<Self, RuleFailure> {
+        let guest = Guest { name: name.to_owned(), limits: limits.clone(), log_lines_left: limits.log_lines };
+        let mut store = Store::new(engine, guest);
+        store.limiter(|guest| guest);
+        let budget = init_budget(limits);
+        arm(&mut store, &budget).map_err(|error| failure(error, &budget))?;
+        let rule = pre.instantiate(&mut store).and_then(|instance| WatchfireRule::new(&mut store, &instance));
+        let rule = rule.map_err(|error| failure(error, &budget))?;
+        Ok(Live { store, rule })
+    }
+
+    fn limits(&self) -> Limits {
+        self.store.data().limits.clone()
+    }
+
+    /// Sets fuel and fuse, calls, and tells by type what went wrong.
+    fn call<T>(
+        &mut self,
+        budget: &Budget,
+        call: impl FnOnce(&WatchfireRule, &mut Store<Guest>) -> wasmtime::Result<T>,
+    ) -> Result<T, RuleFailure> {
+        self.store.data_mut().log_lines_left = self.store.data().limits.log_lines;
+        let armed = arm(&mut self.store, budget);
+        let called = armed.and_then(|()| call(&self.rule, &mut self.store));
+        called.map_err(|error| failure(error, budget))
+    }
+
+    /// `describe`.
+    pub fn describe(&mut self) -> Result<Descriptor, LoadError> {
+        let budget = init_budget(&self.limits());
+        let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_describe(store))?;
+        if said.contract != CONTRACT {
+            let found = format!("says that it speaks {:?}", said.contract);
+            return Err(LoadError::Contract { found, offered: CONTRACT });
+        }
+        convert::descriptor(said).map_err(LoadError::Describe)
+    }
+
+    /// `validate-settings`.
+    pub fn validate(&mut self, json: &str) -> Result<(), Vec<SettingProblem>> {
+        let budget = init_budget(&self.limits());
+        let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_validate_settings(store, json));
+        let said = said.map_err(|failure| super::whole(format!("the module {failure}")))?;
+        said.map_err(|errors| {
+            errors.into_iter().map(|error| SettingProblem { path: error.path, message: error.message }).collect()
+        })
+    }
+
+    /// `configure`.
+    pub fn configure(&mut self, json: &str) -> Result<(), LoadError> {
+        let budget = init_budget(&self.limits());
+        let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_configure(store, json))?;
+        said.map_err(LoadError::Settings)
+    }
+
+    /// `on-targets`.
+    pub fn on_targets(&mut self, targets: &[types::Target]) -> Result<(), RuleFailure> {
+        let budget = init_budget(&self.limits());
+        let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_on_targets(store, targets))?;
+        said.map_err(RuleFailure::Reported)
+    }
+
+    /// `evaluate`.
+    pub fn evaluate(&mut self, batch: &types::Batch) -> Result<types::Outcome, RuleFailure> {
+        let (limits, rows) = (self.limits(), batch.rows as usize);
+        let budget =
+            Budget { steps: limits.steps(rows), wall: limits.wall, output_bytes: limits.output_bytes(rows), rows };
+        let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_evaluate(store, batch))?;
+        said.map_err(RuleFailure::Reported)
+    }
+
+    /// `explain`.
+    pub fn explain(&mut self, row: u32) -> Result<Option<String>, RuleFailure> {
+        let budget = init_budget(&self.limits());
+        let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_explain(store, row))?;
+        said.map_err(RuleFailure::Reported)
+    }
+}
+
+fn init_budget(limits: &Limits) -> Budget {
+    Budget { steps: limits.steps_init, wall: limits.wall_init, output_bytes: limits.output_bytes_base, rows: 0 }
+}
+
+fn arm(store: &mut Store<Guest>, budget: &Budget) -> wasmtime::Result<()> {
+    store.set_fuel(budget.steps)?;
+    let ticks = budget.wall.as_millis().div_ceil(TICK.as_millis()) + 1;
+    store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX));
+    store.set_hostcall_fuel(budget.output_bytes);
+    Ok(())
+}
+
+fn failure(error: wasmtime::Error, budget: &Budget) -> RuleFailure {
+    if let Some(MemoryLimit(limit_bytes)) = error.downcast_ref() {
+        return RuleFailure::OutOfMemory { limit_bytes: *limit_bytes };
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => RuleFailure::OutOfSteps { limit: budget.steps, rows: budget.rows },
+        Some(Trap::Interrupt) => RuleFailure::Deadline { limit: budget.wall },
+        Some(trap) => RuleFailure::Trap(trap.to_string()),
+        None => other_failure(&error, budget),
+    }
+}
+
+/// The one failure that wasmtime tells by its words alone; a test pins them.
+fn other_failure(error: &wasmtime::Error, budget: &Budget) -> RuleFailure {
+    let words = format!("{error:#}");
+    if words.contains("fuel allocated for hostcalls has been exhausted") {
+        return RuleFailure::OutputTooLarge { limit_bytes: budget.output_bytes as u64 };
+    }
+    RuleFailure::InvalidOutput(Limits::cut(&words, 500).to_owned())
+}
