@@ -118,6 +118,7 @@ impl Engine {
         for transition in judge.end(now, "rule removed") {
             self.changed(now, transition, effects);
         }
+        self.groups.forget_rule(now, &judge.spec().id);
         self.set_condition(now, quarantine_of(judge.spec(), None), effects);
     }
 
@@ -152,8 +153,8 @@ impl Engine {
     }
 
     /// Puts other routes in place. What receivers were told is kept.
-    pub fn set_routes(&mut self, routes: RouteTree) {
-        self.groups.set_routes(routes);
+    pub fn set_routes(&mut self, now: Time, routes: RouteTree) {
+        self.groups.set_routes(now, routes);
         self.schedule.set(Due::Groups, self.groups.due());
     }
 
@@ -182,6 +183,9 @@ impl Engine {
             Event::Occurred(event) => self.happened(&event),
             Event::Condition(condition) => self.set_condition(now, condition, effects),
             Event::Tick => self.run_due(now, effects),
+        }
+        if self.groups.due().is_some_and(|due| due <= now) {
+            self.run_groups(now, effects);
         }
         self.schedule.set(Due::Groups, self.groups.due());
     }
@@ -287,12 +291,10 @@ impl Engine {
     }
 
     fn changed(&mut self, now: Time, transition: Transition, effects: &mut Vec<Effect>) {
-        let mut notifications = Vec::new();
         if matches!(transition.alert.state, State::Firing | State::Resolved) {
-            self.groups.on_change(now, &transition.alert, &mut notifications);
+            self.groups.on_change(now, &transition.alert);
         }
         effects.push(Effect::Transition(transition));
-        effects.extend(notifications.into_iter().map(Effect::Notify));
     }
 
     fn run_groups(&mut self, now: Time, effects: &mut Vec<Effect>) {
@@ -370,7 +372,7 @@ impl Engine {
                 self.judges[judge].restore_state(record);
             }
         }
-        self.groups.restore(groups);
+        self.groups.restore(now, groups);
         self.bind_all();
         self.schedule.set(Due::Groups, self.groups.due());
         left

@@ -1,99 +1,183 @@
-//! Quantiles of classic Prometheus histograms.
+//! The quantile of a classic Prometheus histogram over a window.
 
 use std::time::Duration;
 
-use super::Window;
-use crate::rule::Aggregate;
+use super::pane::Counter;
+use super::panes::Panes;
 use crate::time::Time;
 
-/// The most buckets of one histogram; more are left out.
+/// The most buckets of a histogram; further ones are dropped.
 pub const BUCKETS_MAX: usize = 256;
 
-/// The buckets of one histogram over a span.
-#[derive(Debug)]
+/// The buckets of one classic histogram: a counter window for each upper bound.
+#[derive(Clone, Debug)]
 pub struct HistogramWindow {
     quantile: f64,
     span: Duration,
-    /// Upper bounds, ascending, with the growth of each bucket's counter.
-    buckets: Vec<(f64, Window)>,
+    /// By upper bound.
+    buckets: Vec<(f64, Panes<Counter>)>,
+    /// Upper bounds with the growth of their counters, while a value is worked out.
+    growth: Vec<(f64, f64)>,
+    dropped: u64,
 }
 
 impl HistogramWindow {
-    /// An empty histogram.
+    /// An empty window of `span` for a quantile of 0 to 1.
     pub fn new(quantile: f64, span: Duration) -> Self {
-        HistogramWindow { quantile, span, buckets: Vec::new() }
+        HistogramWindow { quantile, span, buckets: Vec::new(), growth: Vec::new(), dropped: 0 }
     }
 
-    /// Takes in a sample of the bucket with upper bound `le`.
+    /// Takes a reading of the cumulative counter of the bucket up to `le`. A bound that is no number, or one beyond
+    /// [`BUCKETS_MAX`], is dropped.
     pub fn push_bucket(&mut self, le: f64, time: Time, value: f64) {
-        if le.is_nan() {
-            return;
-        }
-        let at = self.buckets.partition_point(|(bound, _)| *bound < le);
-        if self.buckets.get(at).is_none_or(|(bound, _)| *bound != le) {
-            if self.buckets.len() >= BUCKETS_MAX {
-                return;
+        match self.buckets.binary_search_by(|(bound, _)| bound.total_cmp(&le)) {
+            Ok(at) => {
+                self.buckets[at].1.push(time, value);
             }
-            self.buckets.insert(at, (le, Window::new(Aggregate::Increase, self.span)));
+            Err(at) if !le.is_nan() && self.buckets.len() < BUCKETS_MAX => {
+                let mut panes = Panes::new(self.span);
+                panes.push(time, value);
+                self.buckets.insert(at, (le, panes));
+            }
+            Err(_) => self.dropped += 1,
         }
-        self.buckets[at].1.push(time, value);
     }
 
-    /// The quantile at `now`, by Prometheus' rules (`promql/quantile.go`, bucketQuantile): linear within a bucket,
-    /// the lowest starting at 0, the last finite bound where the quantile lies beyond it. None without a `+Inf`
-    /// bucket or without any observation.
+    /// The quantile of what was counted within the window, as Prometheus' `histogram_quantile` gives it (prometheus
+    /// `promql/quantile.go`): linear within a bucket; the second highest bound where it falls into the `+Inf`
+    /// bucket. `None` without a `+Inf` bucket, with fewer than two buckets that have two readings, with nothing
+    /// counted, and for a quantile outside 0 to 1.
     pub fn value(&mut self, now: Time) -> Option<f64> {
-        let mut counts: Vec<(f64, f64)> =
-            self.buckets.iter_mut().filter_map(|(le, window)| Some((*le, window.value(now)?))).collect();
-        for at in 1..counts.len() {
-            counts[at].1 = counts[at].1.max(counts[at - 1].1);
+        self.growth.clear();
+        for (le, panes) in &mut self.buckets {
+            if let Some(growth) = panes.at(now).and_then(|counter| counter.increase()) {
+                self.growth.push((*le, growth));
+            }
         }
-        quantile(self.quantile, &counts)
+        repair(&mut self.growth);
+        interpolate(self.quantile, &self.growth)
     }
 
-    /// Bytes kept.
+    /// How many readings were left out.
+    pub fn dropped(&self) -> u64 {
+        self.dropped + self.buckets.iter().map(|(_, panes)| u64::from(panes.dropped())).sum::<u64>()
+    }
+
+    /// Bytes kept, the window itself included.
     pub fn bytes(&self) -> usize {
-        self.buckets.iter().map(|(_, window)| 8 + window.bytes()).sum()
+        let panes: usize = self.buckets.iter().map(|(_, panes)| panes.heap_bytes()).sum();
+        let buckets = self.buckets.capacity() * size_of::<(f64, Panes<Counter>)>();
+        size_of::<Self>() + panes + buckets + self.growth.capacity() * size_of::<(f64, f64)>()
     }
 }
 
-fn quantile(q: f64, counts: &[(f64, f64)]) -> Option<f64> {
-    let (last_bound, total) = *counts.last()?;
-    if last_bound != f64::INFINITY || counts.len() < 2 || total <= 0.0 {
+/// Buckets are cumulative: one that counts less than a smaller one was read at another moment, and counts as much.
+fn repair(buckets: &mut [(f64, f64)]) {
+    let mut most = 0.0f64;
+    for (_, count) in buckets {
+        most = most.max(*count);
+        *count = most;
+    }
+}
+
+fn interpolate(quantile: f64, buckets: &[(f64, f64)]) -> Option<f64> {
+    let [finite @ .., (top, total)] = buckets else { return None };
+    let (highest, _) = finite.last()?;
+    if *top != f64::INFINITY || *total <= 0.0 || !(0.0..=1.0).contains(&quantile) {
         return None;
     }
-    let rank = q.clamp(0.0, 1.0) * total;
-    let at = counts.iter().position(|(_, count)| *count >= rank)?;
-    if at == counts.len() - 1 {
-        return Some(counts[at - 1].0);
+    let rank = quantile * total;
+    let Some(at) = finite.iter().position(|(_, count)| *count >= rank) else { return Some(*highest) };
+    let (end, count) = finite[at];
+    if at == 0 && end <= 0.0 {
+        return Some(end);
     }
-    let (upper, count) = counts[at];
-    if at == 0 && upper <= 0.0 {
-        return Some(upper);
-    }
-    let (lower, below) = if at == 0 { (0.0, 0.0) } else { counts[at - 1] };
-    let within = count - below;
-    Some(if within > 0.0 { lower + (upper - lower) * (rank - below) / within } else { upper })
+    let (start, below) = if at == 0 { (0.0, 0.0) } else { finite[at - 1] };
+    let share = if count > below { (rank - below) / (count - below) } else { 0.0 };
+    Some(start + (end - start) * share)
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
+    const INF: f64 = f64::INFINITY;
+
+    fn at(second: i64) -> Time {
+        Time::from_millis(second * 1000)
+    }
+
+    /// Buckets as in prometheus `promql/promqltest/testdata/histograms.test`: `testhistogram` after its first
+    /// step of 10 minutes, and its values there.
     #[test]
-    fn interpolates_as_prometheus_does() {
-        let counts = [(0.1, 10.0), (0.2, 30.0), (0.4, 40.0), (f64::INFINITY, 40.0)];
-        let cases = [(0.0, 0.0), (0.125, 0.05), (0.5, 0.15), (1.0, 0.4)];
-        for (q, expected) in cases {
-            let got = quantile(q, &counts).unwrap_or(f64::NAN);
-            assert!((got - expected).abs() < 1e-9, "q {q}: {got} is not {expected}");
+    fn gives_the_values_of_prometheus() {
+        let positive = [(0.1, 5.0), (0.2, 7.0), (1.0, 11.0), (INF, 12.0)];
+        let negative = [(-0.2, 1.0), (-0.1, 2.0), (0.3, 2.0), (INF, 3.0)];
+        type Buckets<'a> = &'a [(f64, f64)];
+        let cases: [(f64, Buckets, Option<f64>); 12] = [
+            (0.0, &positive, Some(0.0)),
+            (0.2, &positive, Some(0.048)),
+            (0.5, &positive, Some(0.15)),
+            (0.8, &positive, Some(0.72)),
+            (1.0, &positive, Some(1.0)),
+            (0.2, &negative, Some(-0.2)),
+            (0.5, &negative, Some(-0.15)),
+            (0.8, &negative, Some(0.3)),
+            (0.5, &[(0.1, 5.0), (0.2, 7.0)], None),
+            (0.5, &[(INF, 5.0)], None),
+            (0.5, &[(0.1, 0.0), (INF, 0.0)], None),
+            (1.5, &positive, None),
+        ];
+        for (quantile, buckets, expected) in cases {
+            let got = interpolate(quantile, buckets);
+            let close = match (got, expected) {
+                (Some(got), Some(expected)) => (got - expected).abs() < 1e-12,
+                _ => got == expected,
+            };
+            assert!(close, "quantile {quantile} of {buckets:?}: {got:?}, expected {expected:?}");
         }
     }
 
     #[test]
-    fn beyond_the_last_bound_the_last_bound_is_all_that_is_known() {
-        assert_eq!(quantile(0.9, &[(1.0, 1.0), (f64::INFINITY, 10.0)]), Some(1.0));
-        assert_eq!(quantile(0.9, &[(1.0, 1.0)]), None, "no +Inf bucket");
-        assert_eq!(quantile(0.9, &[(1.0, 0.0), (f64::INFINITY, 0.0)]), None, "nothing observed");
+    fn counts_only_what_grew_within_the_window() {
+        let mut window = HistogramWindow::new(0.5, Duration::from_secs(60));
+        for (second, small, all) in [(0, 1000.0, 1000.0), (100, 1000.0, 1000.0), (130, 1001.0, 1004.0)] {
+            window.push_bucket(1.0, at(second), small);
+            window.push_bucket(2.0, at(second), all);
+            window.push_bucket(INF, at(second), all);
+        }
+        let value = window.value(at(130)).unwrap();
+        assert!((value - (1.0 + 1.0 / 3.0)).abs() < 1e-12, "{value}");
+        assert_eq!(window.value(at(189)), None, "one reading of each shows no growth");
+    }
+
+    #[test]
+    fn a_restarted_exporter_counts_from_zero() {
+        let mut window = HistogramWindow::new(0.5, Duration::from_secs(60));
+        for (second, small, all) in [(10, 500.0, 900.0), (20, 4.0, 4.0)] {
+            window.push_bucket(1.0, at(second), small);
+            window.push_bucket(INF, at(second), all);
+        }
+        assert_eq!(window.value(at(20)), Some(0.5));
+    }
+
+    #[test]
+    fn buckets_read_at_another_moment_are_made_monotone() {
+        let mut buckets = [(1.0, 10.0), (2.0, 9.0), (INF, 12.0)];
+        repair(&mut buckets);
+        assert_eq!(buckets, [(1.0, 10.0), (2.0, 10.0), (INF, 12.0)]);
+    }
+
+    #[test]
+    fn buckets_are_bounded_and_a_bound_must_be_a_number() {
+        let mut window = HistogramWindow::new(0.5, Duration::from_secs(60));
+        for le in 0..BUCKETS_MAX {
+            window.push_bucket(le as f64, at(1), 1.0);
+        }
+        window.push_bucket(f64::NAN, at(1), 1.0);
+        window.push_bucket(-1.0, at(1), 1.0);
+        assert_eq!(window.dropped(), 2);
+        assert!(window.bytes() < 100_000, "{}", window.bytes());
     }
 }

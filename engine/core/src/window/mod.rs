@@ -1,157 +1,135 @@
-//! Bounded windows: samples go into at most [`PANES_MAX`] panes, so memory does not grow with the sample rate.
+//! Bounded windows over samples: each keeps at most [`PANES_MAX`] closed panes and an open one, however many
+//! samples come in.
+//!
+//! **What a window covers.** `value(now)` counts every sample in `(now - span, now]`. Samples share panes of
+//! [`pane_width`]; a pane is left out once its newest sample is too old. So a window may reach back further than
+//! its span by less than one pane, never less far: a condition "for all of the last 5 minutes" is never met on
+//! fewer than 5 minutes, and a count or an increase never misses a sample that belongs to it. Where `now` lies on
+//! a pane's border, or where no pane holds two samples, the value is exact.
+//!
+//! **What is left out.** A sample older than the newest one by a span or more, a second sample of the newest
+//! moment (the first one stays, as in Prometheus), and samples that a broken clock dates more than a span
+//! after `now`; all are counted by `dropped`. The caller keeps NaN and infinities away.
 
 mod histogram;
 mod pane;
+mod panes;
+mod sketch;
+#[cfg(test)]
+mod tests;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-pub use histogram::HistogramWindow;
-use pane::{Counter, Extreme, Line, Moments, Pane, Sketch};
+pub use histogram::{BUCKETS_MAX, HistogramWindow};
+pub use panes::{PANES_MAX, pane_width};
+pub use sketch::{BINS_MAX, RELATIVE_ACCURACY};
 
 use crate::rule::Aggregate;
 use crate::time::Time;
+use pane::{Counter, Least, Line, Moments, Newest, Tally, Total};
+use panes::Panes;
+use sketch::Sketch;
 
-/// The most panes of a window.
-pub const PANES_MAX: i64 = 16;
-/// No pane is narrower.
-const PANE_MS_MIN: i64 = 1000;
+/// The samples of one series over a span, reduced to what one aggregate needs.
+#[derive(Clone, Debug)]
+pub struct Window(Kind);
 
-/// The samples of one series over a span, kept as aggregates.
-///
-/// A window covers at least its span and at most one pane (a sixteenth of it) more: the oldest pane counts as
-/// long as any of it lies within the span. So a `min` over 5 minutes never forgets a dip too early.
-#[derive(Debug)]
-pub enum Window {
-    /// Min, max.
-    Extreme(Aggregate, Panes<Extreme>),
-    /// Mean, sum, count, standard deviation.
-    Moments(Aggregate, Panes<Moments>),
-    /// Increase, rate.
-    Counter(Aggregate, Panes<Counter>),
-    /// Slope.
-    Line(Panes<Line>),
-    /// Quantile.
-    Sketch(f64, Panes<Sketch>),
+#[derive(Clone, Debug)]
+enum Kind {
+    Last(Panes<Newest>),
+    Min(Panes<Least>),
+    /// Keeps the least of the negated values.
+    Max(Panes<Least>),
+    Mean(Panes<Total>),
+    Sum(Panes<Total>),
+    Count(Panes<Tally>),
+    Stddev(Panes<Moments>),
+    Increase(Panes<Counter>),
+    Rate(Panes<Counter>),
+    Slope(Panes<Line>),
+    Quantile(Box<Sketch>),
 }
 
 impl Window {
-    /// An empty window. `Last` and histograms have no use for one; they get a window of means.
-    pub fn new(aggregate: Aggregate, span: Duration) -> Self {
-        match aggregate {
-            Aggregate::Min | Aggregate::Max => Window::Extreme(aggregate, Panes::new(span)),
-            Aggregate::Increase | Aggregate::Rate => Window::Counter(aggregate, Panes::new(span)),
-            Aggregate::Slope => Window::Line(Panes::new(span)),
-            Aggregate::Quantile(quantile) => Window::Sketch(quantile, Panes::new(span)),
-            _ => Window::Moments(aggregate, Panes::new(span)),
-        }
+    /// An empty window of `span`. [`Aggregate::Last`] gives the newest value within the span. Buckets belong in a
+    /// [`HistogramWindow`]: here [`Aggregate::HistogramQuantile`] is a quantile of the plain values.
+    pub fn new(aggregate: Aggregate, span: Duration) -> Window {
+        Window(match aggregate {
+            Aggregate::Last => Kind::Last(Panes::new(span)),
+            Aggregate::Min => Kind::Min(Panes::new(span)),
+            Aggregate::Max => Kind::Max(Panes::new(span)),
+            Aggregate::Mean => Kind::Mean(Panes::new(span)),
+            Aggregate::Sum => Kind::Sum(Panes::new(span)),
+            Aggregate::Count => Kind::Count(Panes::new(span)),
+            Aggregate::Stddev => Kind::Stddev(Panes::new(span)),
+            Aggregate::Increase => Kind::Increase(Panes::new(span)),
+            Aggregate::Rate => Kind::Rate(Panes::new(span)),
+            Aggregate::Slope => Kind::Slope(Panes::new(span)),
+            Aggregate::Quantile(q) | Aggregate::HistogramQuantile(q) => Kind::Quantile(Box::new(Sketch::new(q, span))),
+        })
     }
 
-    /// Takes a sample in; one older than the window is left out.
+    /// Takes a sample in. `value` must be finite.
     pub fn push(&mut self, time: Time, value: f64) {
-        match self {
-            Window::Extreme(_, panes) => panes.push(time, value),
-            Window::Moments(_, panes) => panes.push(time, value),
-            Window::Counter(_, panes) => panes.push(time, value),
-            Window::Line(panes) => panes.push(time, value),
-            Window::Sketch(_, panes) => panes.push(time, value),
-        }
+        match &mut self.0 {
+            Kind::Last(panes) => panes.push(time, value),
+            Kind::Min(panes) => panes.push(time, value),
+            Kind::Max(panes) => panes.push(time, -value),
+            Kind::Mean(panes) | Kind::Sum(panes) => panes.push(time, value),
+            Kind::Count(panes) => panes.push(time, value),
+            Kind::Stddev(panes) => panes.push(time, value),
+            Kind::Increase(panes) | Kind::Rate(panes) => panes.push(time, value),
+            Kind::Slope(panes) => panes.push(time, value),
+            Kind::Quantile(sketch) => sketch.push(time, value),
+        };
     }
 
-    /// The aggregate at `now`; none where the window holds too few samples to tell.
+    /// The aggregate at `now`. `None` where no sample is within the span, where [`Aggregate::Increase`],
+    /// [`Aggregate::Rate`] or [`Aggregate::Slope`] have fewer than two (one reading shows no growth), or where
+    /// the result is no finite number.
     pub fn value(&mut self, now: Time) -> Option<f64> {
-        match self {
-            Window::Extreme(aggregate, panes) => panes.merged(now).map(|all| all.value(*aggregate)),
-            Window::Moments(aggregate, panes) => panes.merged(now).map(|all| all.value(*aggregate)),
-            Window::Counter(aggregate, panes) => panes.merged(now).and_then(|all| all.value(*aggregate)),
-            Window::Line(panes) => panes.merged(now).and_then(|all| all.slope()),
-            Window::Sketch(quantile, panes) => panes.merged(now).and_then(|all| all.quantile(*quantile)),
-        }
+        let value = match &mut self.0 {
+            Kind::Last(panes) => panes.at(now)?.value,
+            Kind::Min(panes) => panes.at(now)?.value,
+            Kind::Max(panes) => -panes.at(now)?.value,
+            Kind::Mean(panes) => panes.at(now)?.mean(),
+            Kind::Sum(panes) => panes.at(now)?.sum,
+            Kind::Count(panes) => f64::from(panes.at(now)?.count),
+            Kind::Stddev(panes) => panes.at(now)?.stddev(),
+            Kind::Increase(panes) => panes.at(now)?.increase()?,
+            Kind::Rate(panes) => panes.at(now)?.rate()?,
+            Kind::Slope(panes) => panes.at(now)?.slope()?,
+            Kind::Quantile(sketch) => sketch.value(now)?,
+        };
+        value.is_finite().then_some(value)
     }
 
-    /// Bytes kept.
+    /// How many samples were left out, as the module says.
+    pub fn dropped(&self) -> u64 {
+        u64::from(match &self.0 {
+            Kind::Last(panes) => panes.dropped(),
+            Kind::Min(panes) | Kind::Max(panes) => panes.dropped(),
+            Kind::Mean(panes) | Kind::Sum(panes) => panes.dropped(),
+            Kind::Count(panes) => panes.dropped(),
+            Kind::Stddev(panes) => panes.dropped(),
+            Kind::Increase(panes) | Kind::Rate(panes) => panes.dropped(),
+            Kind::Slope(panes) => panes.dropped(),
+            Kind::Quantile(sketch) => sketch.dropped(),
+        })
+    }
+
+    /// Bytes kept, the window itself included.
     pub fn bytes(&self) -> usize {
-        size_of::<Window>()
-            + match self {
-                Window::Extreme(_, panes) => panes.bytes(),
-                Window::Moments(_, panes) => panes.bytes(),
-                Window::Counter(_, panes) => panes.bytes(),
-                Window::Line(panes) => panes.bytes(),
-                Window::Sketch(_, panes) => panes.bytes(),
+        size_of::<Self>()
+            + match &self.0 {
+                Kind::Last(panes) => panes.heap_bytes(),
+                Kind::Min(panes) | Kind::Max(panes) => panes.heap_bytes(),
+                Kind::Mean(panes) | Kind::Sum(panes) => panes.heap_bytes(),
+                Kind::Count(panes) => panes.heap_bytes(),
+                Kind::Stddev(panes) => panes.heap_bytes(),
+                Kind::Increase(panes) | Kind::Rate(panes) => panes.heap_bytes(),
+                Kind::Slope(panes) => panes.heap_bytes(),
+                Kind::Quantile(sketch) => sketch.bytes(),
             }
     }
 }
-
-/// Panes of one kind. All but the newest are closed, and their merge is kept.
-#[derive(Debug)]
-pub struct Panes<P> {
-    span_ms: i64,
-    pane_ms: i64,
-    /// Number of each pane since the epoch, with its aggregate; oldest first.
-    panes: VecDeque<(i64, P)>,
-    closed: Option<P>,
-}
-
-impl<P: Pane> Panes<P> {
-    fn new(span: Duration) -> Self {
-        let span_ms = i64::try_from(span.as_millis()).unwrap_or(i64::MAX).max(PANE_MS_MIN);
-        let pane_ms = (span_ms + PANES_MAX - 1) / PANES_MAX;
-        Panes { span_ms, pane_ms: pane_ms.max(PANE_MS_MIN), panes: VecDeque::new(), closed: None }
-    }
-
-    fn push(&mut self, time: Time, value: f64) {
-        let number = time.as_millis().div_euclid(self.pane_ms);
-        let newest = self.panes.back().map_or(i64::MIN, |(newest, _)| *newest);
-        if number > newest {
-            self.open(number);
-        }
-        let Some((_, pane)) = self.panes.iter_mut().rev().find(|(at, _)| *at == number) else { return };
-        pane.add(time, value);
-        if number < newest {
-            self.closed = None;
-        }
-    }
-
-    fn open(&mut self, number: i64) {
-        self.panes.push_back((number, P::default()));
-        self.closed = None;
-        while self.panes.len() > usize::try_from(PANES_MAX + 1).unwrap_or(usize::MAX) {
-            self.panes.pop_front();
-        }
-    }
-
-    fn merged(&mut self, now: Time) -> Option<P> {
-        self.expire(now);
-        let closed = match self.closed.take() {
-            Some(closed) => closed,
-            None => self.merge_closed(),
-        };
-        let mut all = closed.clone();
-        self.closed = Some(closed);
-        all.merge(&self.panes.back()?.1);
-        Some(all)
-    }
-
-    fn expire(&mut self, now: Time) {
-        let edge = now.as_millis().saturating_sub(self.span_ms);
-        while self.panes.front().is_some_and(|(number, _)| (number + 1).saturating_mul(self.pane_ms) <= edge) {
-            self.panes.pop_front();
-            self.closed = None;
-        }
-    }
-
-    fn merge_closed(&self) -> P {
-        let mut all = P::default();
-        for (_, pane) in self.panes.iter().take(self.panes.len().saturating_sub(1)) {
-            all.merge(pane);
-        }
-        all
-    }
-
-    fn bytes(&self) -> usize {
-        self.panes.capacity() * size_of::<(i64, P)>()
-    }
-}
-
-#[cfg(test)]
-mod tests;
