@@ -114,7 +114,7 @@ fn loop_for_ever() {
 fn allocate_without_end() {
     let mut hoard: Vec<Vec<u8>> = Vec::new();
     loop {
-        hoard.push(std::hint::black_box(vec![1; 1 << 20]));
+        hoard.push(std::hint::black_box(Vec::with_capacity(1 << 20)));
     }
 }
 
