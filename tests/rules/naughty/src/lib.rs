@@ -22,7 +22,6 @@ enum Deed {
     RowOutOfRange,
     TwoHitsForARow,
     NanState,
-    ShortState,
     BadNote,
     Report,
     LogMuch,
@@ -59,7 +58,6 @@ impl Rule for Naughty {
             Deed::RowOutOfRange => hit(report, rows.len()),
             Deed::TwoHitsForARow => (0..2).for_each(|_| hit(report, 0)),
             Deed::NanState => report.set_state(rows, 0, 0, f64::NAN),
-            Deed::ShortState => report.set_state(&Rows::new(&EMPTY), 0, 0, 1.0),
             Deed::BadNote => report.hit(0, Level::Info, Level::Info, 1.0).note = Some(9),
             Deed::Report => return Err("said so itself".to_owned()),
             Deed::LogMuch => (0..1000).for_each(|_| log("x")),
@@ -71,17 +69,6 @@ impl Rule for Naughty {
         Some(format!("gpu_up is {}", rows.get(0, row)?))
     }
 }
-
-const EMPTY: watchfire_sdk::Batch = watchfire_sdk::Batch {
-    tick: 0,
-    now_ms: 0,
-    interval_ms: 0,
-    rows: 0,
-    columns: Vec::new(),
-    quality: Vec::new(),
-    groups: Vec::new(),
-    state: Vec::new(),
-};
 
 fn good(rows: &Rows<'_>, report: &mut Report) {
     for (row, value) in rows.values(0) {

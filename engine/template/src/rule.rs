@@ -1,0 +1,198 @@
+//! One rule of a template.
+
+use std::time::Duration;
+
+use watchfire_core::{Cause, Labels, MissingData, PerSeverity, RuleSpec, Scope, Severity};
+use watchfire_door::{Errors, Map, Node, nearest};
+
+use crate::annotations::Annotations;
+use crate::parameters::Parameters;
+use crate::{ModuleRef, TemplateRule};
+
+/// What surrounds a rule.
+pub(crate) struct Around<'a> {
+    pub template: String,
+    pub interval: Duration,
+    pub parameters: &'a Parameters,
+    pub shipped: &'a [&'a str],
+}
+
+/// Reads a rule; none where not even its name can be told.
+pub(crate) fn read_rule(node: &Node, around: &Around<'_>, errors: &mut Errors) -> Option<TemplateRule> {
+    let mut map = around.parameters.fill(node, errors).map(errors)?;
+    let alert = map.require("alert", errors).and_then(|node| node.parse_with(errors, alert_name))?;
+    let hold_for = HoldFor::read(map.take("for"), errors);
+    let settings_node = map.take("with");
+    let module = module(&mut map, &hold_for, around, errors);
+    hold_for.check_ladder(settings_node.as_ref(), errors);
+    let rule = TemplateRule {
+        spec: spec(alert, &mut map, &hold_for, around, errors),
+        module: module.unwrap_or_else(|| ModuleRef::Shipped(String::new())),
+        settings: settings_node.as_ref().map_or(serde_json::Value::Null, Node::to_json),
+        settings_node,
+        annotations: map.take("annotations").map(|node| Annotations::read(&node, errors)).unwrap_or_default(),
+        place: node.place().clone(),
+    };
+    map.finish(errors);
+    Some(rule)
+}
+
+fn alert_name(text: &str) -> Result<String, String> {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let starts = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
+    if !starts || !text.chars().all(good) {
+        return Err(format!("{text:?} is no alert name; expected letters, digits and _, such as GpuTooHot"));
+    }
+    Ok(text.to_owned())
+}
+
+fn spec(alert: String, map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, errors: &mut Errors) -> RuleSpec {
+    let duration = |map: &mut Map, key: &str, errors: &mut Errors| map.take(key).and_then(|node| node.duration(errors));
+    let interval = duration(map, "interval", errors).unwrap_or(around.interval);
+    if interval.is_zero() {
+        errors.add(map.place(), "`interval` must be longer than 0s");
+    }
+    RuleSpec {
+        id: format!("{}/{alert}", around.template).into(),
+        template: around.template.as_str().into(),
+        alert: alert.into(),
+        labels: labels(map, errors),
+        hold_for: hold_for.spans,
+        keep_firing_for: duration(map, "keep_firing_for", errors).unwrap_or_default(),
+        missing_data: map.take("missing_data").and_then(|node| node.parse_with(errors, missing_data)).unwrap_or_default(),
+        missing_after: duration(map, "missing_after", errors).unwrap_or(RuleSpec::MISSING_AFTER_DEFAULT),
+        cause: map.take("cause").and_then(|node| node.parse::<Cause>(errors)),
+        interval,
+    }
+}
+
+fn missing_data(word: &str) -> Result<MissingData, String> {
+    match word {
+        "hold" => Ok(MissingData::Hold),
+        "resolve" => Ok(MissingData::Resolve),
+        "alert" => Ok(MissingData::Alert),
+        _ => Err(format!("{word:?} is none of hold, resolve, alert")),
+    }
+}
+
+fn labels(map: &mut Map, errors: &mut Errors) -> Labels {
+    let Some(map) = map.take("labels").and_then(|node| node.map(errors)) else { return Labels::default() };
+    let mut pairs = Vec::new();
+    for (name, place, node) in map.entries() {
+        if name == "severity" || name == "alertname" {
+            errors.hint(&place, format!("`{name}` is no label of a template"), "Watchfire sets it itself");
+        }
+        pairs.extend(node.text(errors).map(|value| (name, value)));
+    }
+    Labels::new(pairs)
+}
+
+/// How long each severity must be raised.
+struct HoldFor {
+    spans: PerSeverity<Option<Duration>>,
+    /// The `for:` as a mapping.
+    graded: Option<Node>,
+}
+
+impl HoldFor {
+    fn read(node: Option<Node>, errors: &mut Errors) -> Self {
+        let Some(node) = node else { return HoldFor { spans: PerSeverity::all(Some(Duration::ZERO)), graded: None } };
+        if !node.is_map() {
+            let span = node.duration(errors).unwrap_or_default();
+            return HoldFor { spans: PerSeverity::all(Some(span)), graded: None };
+        }
+        let mut spans = PerSeverity::all(None);
+        for (name, place, value) in node.map(errors).map(Map::entries).unwrap_or_default() {
+            match name.parse::<Severity>() {
+                Ok(severity) => *spans.get_mut(severity) = value.duration(errors),
+                Err(error) => errors.add(&place, format!("severity {error}")),
+            }
+        }
+        HoldFor { spans, graded: Some(node) }
+    }
+
+    fn worst(&self) -> Option<Severity> {
+        self.spans.iter().rev().find(|(_, span)| span.is_some()).map(|(severity, _)| severity)
+    }
+
+    /// A severity with a limit but without a `for` would never fire.
+    fn check_ladder(&self, settings: Option<&Node>, errors: &mut Errors) {
+        let (Some(graded), Some(settings)) = (&self.graded, settings) else { return };
+        let mut unseen = Errors::default();
+        let Some(mut settings) = settings.map(&mut unseen) else { return };
+        let ladders = [settings.take("above"), settings.take("below")];
+        for (name, ..) in ladders.into_iter().flatten().filter_map(|node| node.map(&mut unseen)).flat_map(Map::entries) {
+            let Ok(severity) = name.parse::<Severity>() else { continue };
+            if self.spans.get(severity).is_none() {
+                errors.hint(graded.place(), format!("`for` says nothing of {severity}, which has a limit"), format!("add `{severity}: 0s` to fire at once"));
+            }
+        }
+    }
+}
+
+fn module(map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, errors: &mut Errors) -> Option<ModuleRef> {
+    let (module, when) = (map.take("module"), map.take("when"));
+    let expression = [("until", map.take("until")), ("severity", map.take("severity")), ("scope", map.take("scope"))];
+    match (module, when) {
+        (Some(module), None) => {
+            for (key, node) in expression.iter().filter_map(|(key, node)| Some((key, node.as_ref()?))) {
+                errors.hint(node.place(), format!("`{key}` goes with `when`, not with `module`"), "put it under `with`, if the module knows it");
+            }
+            module.parse_with(errors, |text| named_module(text, around.shipped))
+        }
+        (None, Some(when)) => {
+            let [(_, until), (_, severity), (_, scope)] = expression;
+            Some(ModuleRef::Expression {
+                when: when.word(errors)?,
+                until: until.and_then(|node| node.word(errors)),
+                severity: severity_of(severity, hold_for, map, errors)?,
+                scope: scope.and_then(|node| node.parse_with(errors, scope_of)),
+                parameters: around.parameters.numbers(),
+            })
+        }
+        (None, None) => {
+            errors.hint(map.place(), "the rule has neither `module` nor `when`", "write `module: threshold`, or `when:` with an expression");
+            None
+        }
+        (Some(module), Some(_)) => {
+            errors.add(module.place(), "the rule has both `module` and `when`; keep one");
+            None
+        }
+    }
+}
+
+/// What a `when:` raises: its `severity`, or the worst one of a graded `for`.
+fn severity_of(node: Option<Node>, hold_for: &HoldFor, map: &Map, errors: &mut Errors) -> Option<Severity> {
+    match (node, &hold_for.graded) {
+        (Some(node), None) => node.parse(errors),
+        (None, Some(_)) => hold_for.worst(),
+        (Some(node), Some(_)) => {
+            errors.hint(node.place(), "`severity` and a graded `for` exclude each other", "keep the one that is meant");
+            None
+        }
+        (None, None) => {
+            errors.hint(map.place(), "missing key `severity`", "write `severity: warning`, or grade `for` by severity");
+            None
+        }
+    }
+}
+
+fn scope_of(word: &str) -> Result<Scope, String> {
+    let known = Scope::ALL.map(Scope::as_str).join(", ");
+    Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(|| format!("{word:?} is none of {known}"))
+}
+
+fn named_module(text: &str, shipped: &[&str]) -> Result<ModuleRef, String> {
+    if text.ends_with(".wasm") {
+        return Ok(ModuleRef::Wasm(text.to_owned()));
+    }
+    if text.ends_with(".rhai") {
+        return Ok(ModuleRef::Rhai(text.to_owned()));
+    }
+    if shipped.contains(&text) {
+        return Ok(ModuleRef::Shipped(text.to_owned()));
+    }
+    let near = nearest(text, shipped.iter().copied()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let known = shipped.join(", ");
+    Err(format!("there is no module `{text}`; expected one of {known}, or a file ./NAME.wasm or ./NAME.rhai{near}"))
+}

@@ -1,0 +1,152 @@
+//! The notation of values on a time line, and the picture of one.
+
+use std::fmt::Write as _;
+
+use watchfire_core::sample::STALE_MARKER;
+use watchfire_core::{State, Time};
+use watchfire_door::format_duration;
+
+use crate::scenario::{Expected, START, Seen};
+
+/// The most values of one series.
+pub const VALUES_MAX: usize = 1_000_000;
+
+/// Reads values: `v`, `vxN`, `a..bxN` (N values from a to b), `a+bxN` and `a-bxN` (a, then N steps, as in Prometheus'
+/// rule tests), `_` and `_xN` for gaps, `stale`, `NaN`, `+Inf`.
+pub fn values(text: &str) -> Result<Vec<Option<f64>>, String> {
+    let mut values = Vec::new();
+    for word in text.split_whitespace() {
+        let refuse = || format!("{word:?} is no value; expected 70, 70x8, 70..90x5, 0+10x6, _x3 or stale");
+        let more = expand(word).ok_or_else(refuse)?;
+        values.extend(more);
+        if values.len() > VALUES_MAX {
+            return Err(format!("more than {VALUES_MAX} values"));
+        }
+    }
+    Ok(values)
+}
+
+fn expand(word: &str) -> Option<Vec<Option<f64>>> {
+    let (body, times) = match word.rsplit_once('x') {
+        Some((body, times)) => (body, Some(times.parse::<usize>().ok().filter(|times| *times <= VALUES_MAX)?)),
+        None => (word, None),
+    };
+    let once = times.unwrap_or(1);
+    if body == "_" {
+        return Some(vec![None; once]);
+    }
+    if body == "stale" {
+        return Some(vec![Some(f64::from_bits(STALE_MARKER)); once]);
+    }
+    if let Ok(value) = body.parse::<f64>() {
+        return Some(vec![Some(value); once]);
+    }
+    if let Some((from, to)) = body.split_once("..") {
+        return Some(ramp(from.parse().ok()?, to.parse().ok()?, times?));
+    }
+    let at = body.char_indices().skip(1).find(|(at, c)| "+-".contains(*c) && !body[..*at].ends_with(['e', 'E']))?.0;
+    let (from, step): (f64, f64) = (body[..at].parse().ok()?, body[at..].parse().ok()?);
+    Some((0..=times?).map(|n| Some(from + step * n as f64)).collect())
+}
+
+fn ramp(from: f64, to: f64, count: usize) -> Vec<Option<f64>> {
+    let steps = count.saturating_sub(1).max(1) as f64;
+    (0..count).map(|n| Some(from + (to - from) * n as f64 / steps)).collect()
+}
+
+/// Both time lines, with what is missing and what is too much.
+pub fn diagram(expect: &[Expected], seen: &[Seen], missing: &[&Expected], left: &[&Seen]) -> String {
+    let mut text = "expected                                 seen\n".to_owned();
+    let mut rows: Vec<(Option<Time>, String, String)> = Vec::new();
+    rows.extend(expect.iter().filter(|expected| expected.at.is_none() || missing.contains(expected)).map(|expected| {
+        let mark = if missing.contains(&expected) { "-" } else { " " };
+        (expected.at, format!("{mark} {}", wanted(expected)), String::new())
+    }));
+    rows.extend(seen.iter().map(|seen| {
+        let extra = left.iter().any(|one| std::ptr::eq(*one, seen));
+        let time = Some(seen.transition.time);
+        if extra { (time, String::new(), format!("+ {}", got(seen))) } else { (time, format!("  {}", got(seen)), format!("  {}", got(seen))) }
+    }));
+    rows.sort_by_key(|(time, ..)| *time);
+    for (_, left, right) in rows {
+        let _ = writeln!(text, "{left:<40} {right}");
+    }
+    for expected in missing {
+        let near = seen.iter().find(|seen| *seen.transition.alert.alert == *expected.alert && expected.at.is_none_or(|at| at == seen.transition.time));
+        if let Some(near) = near {
+            let _ = writeln!(text, "nearest to `{}`: {}", wanted(expected), expectation(near));
+        }
+    }
+    text
+}
+
+fn since_start(time: Time) -> String {
+    format_duration(time.since(START))
+}
+
+fn wanted(expected: &Expected) -> String {
+    let at = expected.at.map_or_else(|| "  any".to_owned(), since_start);
+    let state = expected.state.map_or("", State::as_str);
+    let severity = expected.severity.map_or("", |severity| severity.as_str());
+    format!("{at:>6} {} {state} {severity}", expected.alert).trim_end().to_owned()
+}
+
+fn got(seen: &Seen) -> String {
+    let view = &seen.transition.alert;
+    format!("{:>6} {} {} {}", since_start(seen.transition.time), view.alert, view.state, view.severity)
+}
+
+/// A transition as one line of `expect:`.
+pub fn expectation(seen: &Seen) -> String {
+    let view = &seen.transition.alert;
+    let cause = view.cause.map(|cause| format!(", cause: {cause}")).unwrap_or_default();
+    let value = if view.value.is_finite() { format!(", value: {}", view.value) } else { String::new() };
+    format!(
+        "{{at: {}, alert: {}, state: {}, severity: {}{cause}{value}}}",
+        since_start(seen.transition.time),
+        view.alert,
+        view.state,
+        view.severity
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> Result<Vec<f64>, String> {
+        values(text).map(|values| values.into_iter().map(|value| value.unwrap_or(-1.0)).collect())
+    }
+
+    #[test]
+    fn reads_the_notation() {
+        let cases: [(&str, &[f64]); 8] = [
+            ("70", &[70.0]),
+            ("70x3", &[70.0, 70.0, 70.0]),
+            ("1..3x3", &[1.0, 2.0, 3.0]),
+            ("0+10x2", &[0.0, 10.0, 20.0]),
+            ("5-1x2", &[5.0, 4.0, 3.0]),
+            ("_x2 1", &[-1.0, -1.0, 1.0]),
+            ("-1e-3", &[-0.001]),
+            ("", &[]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(plain(text).as_deref(), Ok(expected), "{text}");
+        }
+        assert_eq!(values("stale").map(|v| v[0].map(f64::to_bits)), Ok(Some(STALE_MARKER)));
+    }
+
+    #[test]
+    fn refuses_what_is_no_value() {
+        for text in ["hot", "70x", "1..3", "x3", "1..3x99999999", "0+x3"] {
+            assert!(values(text).is_err(), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_a_reason_to_panic(text in "[0-9x.+_ aestl\\-]{0,40}") {
+            let _ = values(&text);
+        }
+    }
+}
