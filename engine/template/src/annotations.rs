@@ -1,7 +1,5 @@
 //! Texts for people, rendered with MiniJinja.
 
-use std::collections::BTreeMap;
-
 use minijinja::{Environment, Value, context};
 use watchfire_core::AlertView;
 use watchfire_door::{Errors, Node};
@@ -45,7 +43,7 @@ impl Annotations {
 }
 
 fn context_of(alert: &Context) -> Value {
-    let labels = Value::from_serialize(alert.labels.iter().collect::<BTreeMap<_, _>>());
+    let labels = Value::from_pairs(alert.labels.iter());
     context! {
         labels,
         alert => &*alert.alert,
