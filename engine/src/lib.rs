@@ -1,1 +1,55 @@
-//! Placeholder.
+//! The alerting engine of Watchfire, for agents that embed it and for Watchfire's own binary, which uses nothing
+//! but this interface.
+//!
+//! An agent builds an [`Engine`] from templates and receivers, pushes what it reads, lets time pass, and reads the
+//! alerts, or lets the engine deliver them.
+//!
+//! ```
+//! use std::time::Duration;
+//! use watchfire_engine::{Engine, Labels, Time};
+//!
+//! let mut engine = Engine::builder().shipped_templates(&["gpu-thermal"]).build()?;
+//! let gpu = Labels::new([("host", "h1"), ("gpu", "0"), ("uuid", "GPU-0")]);
+//! let every = Duration::from_secs(15);
+//! let series = engine.series("gpu_temperature_celsius", gpu, every).unwrap();
+//! for second in (0..400).step_by(15) {
+//!     let now = Time::from_millis(second * 1000);
+//!     engine.push(now, &[(series, 86.0)]);
+//!     engine.advance(now);
+//! }
+//! assert_eq!(engine.alerts()[0].alert_name(), "GpuTooHot");
+//! # Ok::<(), watchfire_engine::BuildError>(())
+//! ```
+//!
+//! # What it asks of its host
+//! - **Time** is an argument: the engine reads no clock. Call [`Engine::advance`] at
+//!   [`Engine::next_deadline`] or more often.
+//! - **Threads:** all judging happens on the caller's thread, which needs 1 MiB of stack left. The sandbox keeps one
+//!   thread that counts time; delivery, where receivers are given, one more with a runtime of its own. No runtime is
+//!   asked of the caller.
+//! - **Signals:** none is handled, unless [`Builder::signal_handlers`] allows it for speed.
+//! - **Globals:** none. Any number of engines run side by side.
+
+mod builder;
+mod catalog;
+pub mod clock;
+pub mod config;
+mod deliver;
+mod engine;
+mod load;
+mod output;
+pub mod scenarios;
+mod status;
+mod store;
+
+pub use watchfire_core::{
+    Cause, Condition, Labels, Observation, Occurrence, RuleFailure, Sample, Series, SeriesId, Severity, State, Time,
+};
+pub use watchfire_door as door;
+pub use watchfire_notify as notify;
+
+pub use builder::{BuildError, Builder};
+pub use catalog::{Catalog, TemplateSource};
+pub use engine::Engine;
+pub use output::{Alert, Output};
+pub use status::{RuleReport, Status, TemplateReport};

@@ -384,6 +384,14 @@ impl Engine {
     }
 }
 
+/// Checks that rules fit together, without loading them.
+///
+/// # Errors
+/// Where they do not.
+pub fn check(rules: &[Loaded]) -> Result<(), LoadError> {
+    check_all(rules).map(drop)
+}
+
 fn check_all(rules: &[Loaded]) -> Result<Vec<usize>, LoadError> {
     let described: Vec<_> = rules.iter().map(|(spec, program)| (&*spec.id, program.descriptor())).collect();
     described.iter().try_for_each(|(id, descriptor)| order::check(id, descriptor))?;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use watchfire_core::alert::Life;
+use watchfire_core::group::{GroupRecord, MemberRecord, Told};
 use watchfire_core::record::{AlertKey, AlertRecord};
-use watchfire_core::{Labels, PerSeverity, Severity, Time};
+use watchfire_core::{AlertView, Labels, PerSeverity, Severity, State, Time};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredKey {
@@ -109,4 +110,148 @@ fn read_clocks(stored: [Option<i64>; 4]) -> PerSeverity<Option<Time>> {
 /// These types hold only texts, numbers and maps with text keys: writing them cannot fail.
 pub(super) fn to_text(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
+}
+
+/// A group. Its alerts are stored whole: what is told of an alert that has ended is what was last seen of it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredGroup {
+    receiver: String,
+    group_key: String,
+    labels: BTreeMap<String, String>,
+    opened_at: i64,
+    first_sent_at: Option<i64>,
+    last_sent_at: Option<i64>,
+    changed_at: Option<i64>,
+    urgent_at: Option<i64>,
+    repeat: u64,
+    members: Vec<StoredMember>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredMember {
+    alert: StoredView,
+    told_severity: Option<String>,
+    told_starts_at: Option<i64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredView {
+    fingerprint: u64,
+    rule: String,
+    template: String,
+    alert: String,
+    labels: BTreeMap<String, String>,
+    state: String,
+    severity: String,
+    value: Option<f64>,
+    cause: Option<String>,
+    note: Option<String>,
+    active_at: i64,
+    starts_at: i64,
+    ends_at: Option<i64>,
+    reason: Option<String>,
+}
+
+impl From<&GroupRecord> for StoredGroup {
+    fn from(group: &GroupRecord) -> Self {
+        let millis = |time: Option<Time>| time.map(Time::as_millis);
+        StoredGroup {
+            receiver: group.receiver.to_string(),
+            group_key: group.group_key.to_string(),
+            labels: store_labels(&group.labels),
+            opened_at: group.opened_at.as_millis(),
+            first_sent_at: millis(group.first_sent_at),
+            last_sent_at: millis(group.last_sent_at),
+            changed_at: millis(group.changed_at),
+            urgent_at: millis(group.urgent_at),
+            repeat: group.repeat,
+            members: group.members.iter().map(StoredMember::from).collect(),
+        }
+    }
+}
+
+impl StoredGroup {
+    pub(super) fn text(&self) -> String {
+        to_text(self)
+    }
+
+    pub(super) fn read(text: &str) -> Option<GroupRecord> {
+        let stored: StoredGroup = serde_json::from_str(text).ok()?;
+        let time = |millis: Option<i64>| millis.map(Time::from_millis);
+        Some(GroupRecord {
+            receiver: stored.receiver.into(),
+            group_key: stored.group_key.into(),
+            labels: Labels::new(stored.labels),
+            opened_at: Time::from_millis(stored.opened_at),
+            first_sent_at: time(stored.first_sent_at),
+            last_sent_at: time(stored.last_sent_at),
+            changed_at: time(stored.changed_at),
+            urgent_at: time(stored.urgent_at),
+            repeat: stored.repeat,
+            members: stored.members.into_iter().map(StoredMember::into_record).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl From<&MemberRecord> for StoredMember {
+    fn from(member: &MemberRecord) -> Self {
+        StoredMember {
+            alert: StoredView::from(&member.alert),
+            told_severity: member.told.map(|told| told.severity.to_string()),
+            told_starts_at: member.told.map(|told| told.starts_at.as_millis()),
+        }
+    }
+}
+
+impl StoredMember {
+    fn into_record(self) -> Option<MemberRecord> {
+        let told = match (self.told_severity, self.told_starts_at) {
+            (Some(severity), Some(at)) => Some(Told { severity: severity.parse().ok()?, starts_at: Time::from_millis(at) }),
+            _ => None,
+        };
+        Some(MemberRecord { alert: self.alert.into_view()?, told })
+    }
+}
+
+impl From<&AlertView> for StoredView {
+    fn from(view: &AlertView) -> Self {
+        StoredView {
+            fingerprint: view.fingerprint,
+            rule: view.rule.to_string(),
+            template: view.template.to_string(),
+            alert: view.alert.to_string(),
+            labels: store_labels(&view.labels),
+            state: view.state.to_string(),
+            severity: view.severity.to_string(),
+            value: view.value.is_finite().then_some(view.value),
+            cause: view.cause.map(|cause| cause.to_string()),
+            note: view.note.as_deref().map(str::to_owned),
+            active_at: view.active_at.as_millis(),
+            starts_at: view.starts_at.as_millis(),
+            ends_at: view.ends_at.map(Time::as_millis),
+            reason: view.reason.as_deref().map(str::to_owned),
+        }
+    }
+}
+
+impl StoredView {
+    fn into_view(self) -> Option<AlertView> {
+        let states = [State::Inactive, State::Pending, State::Firing, State::Resolved, State::Unknown];
+        Some(AlertView {
+            fingerprint: self.fingerprint,
+            rule: self.rule.into(),
+            template: self.template.into(),
+            alert: self.alert.into(),
+            labels: Labels::new(self.labels),
+            state: states.into_iter().find(|state| state.as_str() == self.state)?,
+            severity: self.severity.parse().ok()?,
+            value: self.value.unwrap_or(f64::NAN),
+            cause: self.cause.as_deref().map(str::parse).transpose().ok()?,
+            note: self.note.map(Into::into),
+            active_at: Time::from_millis(self.active_at),
+            starts_at: Time::from_millis(self.starts_at),
+            ends_at: self.ends_at.map(Time::from_millis),
+            reason: self.reason.map(Into::into),
+        })
+    }
 }

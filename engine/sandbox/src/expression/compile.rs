@@ -28,7 +28,8 @@ impl Compiled {
     pub fn new(spec: ExpressionSpec, limits: &Limits) -> Result<Self, LoadError> {
         let said = |message: String| LoadError::Describe(message);
         let mut engine = sandboxed(limits);
-        engine.set_max_operations(STEPS_PER_ROW);
+        // Each name in the rewritten text is one of ours.
+        engine.set_max_operations(STEPS_PER_ROW).set_strict_variables(false);
         let first = rewrite(&spec.when, &spec.parameters, Vec::new()).map_err(said)?;
         let when = Condition::new(&engine, &first.text, &spec.when).map_err(said)?;
         let (until, reads) = match &spec.until {

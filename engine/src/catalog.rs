@@ -1,0 +1,183 @@
+//! From templates to rules that can be judged. All errors are told at once; a template is taken whole or not at all.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use watchfire_core::engine::Loaded;
+use watchfire_door::{Errors, Node};
+use watchfire_sandbox::{ExpressionSpec, LoadError, Module, Sandbox, SettingProblem};
+use watchfire_template::{Annotations, ModuleRef, Template, TemplateRule};
+
+pub use crate::load::TemplateSource;
+
+/// The values that a configuration gives to templates' parameters: template, parameter, value.
+pub type Given = BTreeMap<String, BTreeMap<String, Node>>;
+
+/// The rules of a set of templates, ready to be judged.
+#[derive(Default)]
+pub struct Catalog {
+    /// The templates, in order.
+    pub templates: Vec<Template>,
+    /// The rules with their programs.
+    pub(crate) rules: Vec<Loaded>,
+    /// The texts of each rule, by its id.
+    pub(crate) texts: HashMap<String, Annotations>,
+    /// Templates that could not be taken: their file and what is wrong.
+    pub broken: Vec<(String, Errors)>,
+}
+
+/// Modules that were loaded already: several rules share one.
+struct Loader<'a> {
+    sandbox: &'a Sandbox,
+    modules: HashMap<String, Rc<Module>>,
+}
+
+impl Catalog {
+    /// Reads templates and starts their rules. What is wrong is in [`Catalog::broken`].
+    pub fn read(sources: &[TemplateSource], given: &Given, sandbox: &Sandbox) -> Self {
+        let mut catalog = Catalog::default();
+        let mut loader = Loader { sandbox, modules: HashMap::new() };
+        for source in sources {
+            let mut errors = Errors::default();
+            match catalog.read_one(source, given, &mut loader, &mut errors) {
+                Some((template, rules)) if errors.is_empty() => catalog.take(template, rules),
+                _ => catalog.broken.push((source.file(), errors)),
+            }
+        }
+        catalog
+    }
+
+    fn read_one(
+        &self,
+        source: &TemplateSource,
+        given: &Given,
+        loader: &mut Loader<'_>,
+        errors: &mut Errors,
+    ) -> Option<(Template, Vec<Loaded>)> {
+        let file = source.file();
+        let start = watchfire_door::Place { file: file.as_str().into(), line: 1, column: 1 };
+        let text = source.text().map_err(|why| errors.add(&start, format!("the file cannot be read: {why}"))).ok()?;
+        let shipped: Vec<&str> = watchfire_rules::modules().iter().map(|(name, _)| *name).collect();
+        let empty = BTreeMap::new();
+        let given = name_of(&text).and_then(|name| given.get(&name)).unwrap_or(&empty);
+        let template = watchfire_template::read(&file, &text, given, &shipped, errors)?;
+        if self.templates.iter().any(|other| other.name == template.name) {
+            errors.add(&start, format!("template `{}` is there twice; template names must differ", template.name));
+        }
+        let rules = template.rules.iter().filter_map(|rule| loader.start(source, rule, errors)).collect();
+        Some((template, rules))
+    }
+
+    fn take(&mut self, template: Template, rules: Vec<Loaded>) {
+        for rule in &template.rules {
+            self.texts.insert(rule.spec.id.to_string(), rule.annotations.clone());
+        }
+        self.rules.extend(rules);
+        self.templates.push(template);
+    }
+
+    /// All that is wrong with all templates.
+    pub fn errors(&self) -> Errors {
+        let mut all = Errors::default();
+        self.broken.iter().for_each(|(_, errors)| all.extend(errors.clone()));
+        all
+    }
+
+    /// Leaves only the rules with these alerts' names; all where none is named.
+    pub fn only(&mut self, alerts: &[String]) {
+        if !alerts.is_empty() {
+            self.rules.retain(|(spec, _)| alerts.iter().any(|alert| **alert == *spec.alert));
+        }
+    }
+}
+
+/// The name that a template's text gives itself: the configuration's values are found by it.
+fn name_of(text: &str) -> Option<String> {
+    let line = text.lines().find_map(|line| line.strip_prefix("template:"))?;
+    Some(line.split('#').next()?.trim().trim_matches(['"', '\'']).to_owned())
+}
+
+impl Loader<'_> {
+    fn start(&mut self, source: &TemplateSource, rule: &TemplateRule, errors: &mut Errors) -> Option<Loaded> {
+        let module = match self.module(source, rule) {
+            Ok(module) => module,
+            Err(why) => {
+                errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
+                return None;
+            }
+        };
+        if let Err(problems) = module.validate(&rule.settings) {
+            problems.iter().for_each(|problem| refuse_setting(rule, problem, errors));
+            return None;
+        }
+        match module.start(&rule.settings) {
+            Ok(program) => Some((rule.spec.clone(), program)),
+            Err(why) => {
+                errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
+                None
+            }
+        }
+    }
+
+    fn module(&mut self, source: &TemplateSource, rule: &TemplateRule) -> Result<Rc<Module>, String> {
+        let said = |error: LoadError| error.to_string();
+        match &rule.module {
+            ModuleRef::Expression { when, until, severity, scope, parameters } => {
+                let spec = ExpressionSpec {
+                    name: rule.spec.alert.to_string(),
+                    when: when.clone(),
+                    until: until.clone(),
+                    severity: *severity,
+                    scope: *scope,
+                    parameters: parameters.clone(),
+                };
+                self.sandbox.expression(spec).map(Rc::new).map_err(said)
+            }
+            ModuleRef::Shipped(name) => self.shared(name, |sandbox| {
+                let bytes = watchfire_rules::module(name).ok_or_else(|| format!("there is no module `{name}`"))?;
+                sandbox.wasm(name, bytes).map_err(said)
+            }),
+            ModuleRef::Wasm(path) => {
+                let (file, bytes) = source.beside(path).map_err(|why| format!("module {path}: {why}"))?;
+                self.shared(&file, |sandbox| sandbox.wasm(&file, &bytes).map_err(|error| format!("module {path}: {error}")))
+            }
+            ModuleRef::Rhai(path) => {
+                let (file, bytes) = source.beside(path).map_err(|why| format!("module {path}: {why}"))?;
+                let text = String::from_utf8(bytes).map_err(|_| format!("module {path}: it is no UTF-8 text"))?;
+                self.shared(&file, |sandbox| sandbox.rhai(path, &file, &text).map_err(said))
+            }
+        }
+    }
+
+    fn shared(
+        &mut self,
+        name: &str,
+        load: impl FnOnce(&Sandbox) -> Result<Module, String>,
+    ) -> Result<Rc<Module>, String> {
+        if let Some(known) = self.modules.get(name) {
+            return Ok(known.clone());
+        }
+        let module = Rc::new(load(self.sandbox)?);
+        self.modules.insert(name.to_owned(), module.clone());
+        Ok(module)
+    }
+}
+
+fn refuse_setting(rule: &TemplateRule, problem: &SettingProblem, errors: &mut Errors) {
+    let place = rule.settings_node.as_ref().map_or_else(|| rule.place.clone(), |node| node.place_of(&problem.path));
+    let path = if problem.path.is_empty() { String::new() } else { format!("`{}`: ", problem.path) };
+    errors.add(&place, format!("{path}{}", problem.message));
+}
+
+impl Catalog {
+    /// Leaves out templates that are not for a host with these labels and facts. A template asks only for what is
+    /// known of the host: an unknown fact excludes nothing.
+    pub fn keep_for(&mut self, host: &watchfire_core::Labels) {
+        self.templates.retain(|template| {
+            let known = template.applies_to.iter().all(|(name, _)| host.get(name).is_some());
+            !known || template.applies_to(host)
+        });
+        let names: Vec<&str> = self.templates.iter().map(|template| template.name.as_str()).collect();
+        self.rules.retain(|(spec, _)| names.contains(&&*spec.template));
+    }
+}

@@ -1,0 +1,380 @@
+//! The engine as an agent has it: the core, with rules, storage and delivery around it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use watchfire_core::engine::{Changes, Engine as Core};
+use watchfire_core::route::{Route, RouteTree};
+use watchfire_core::{
+    Cause, Condition, Effect, Event, Labels, Observation, Occurrence, Sample, Series, SeriesId, Severity, Time,
+};
+use watchfire_notify::message::Message;
+use watchfire_notify::{CourierHandle, Db, Receivers, outbox};
+use watchfire_sandbox::Sandbox;
+
+use crate::builder::{BuildError, Builder};
+use crate::catalog::{Catalog, Given, TemplateSource};
+use crate::deliver::{self, Texts};
+use crate::output::{Alert, Output};
+use crate::status::{RuleReport, Status, TemplateReport};
+use crate::store;
+
+/// The alert of a template that could not be loaded.
+const TEMPLATE_INVALID: &str = "WatchfireTemplateInvalid";
+/// How often the numbers that rules keep are stored.
+const STATE_EVERY: Duration = Duration::from_secs(60);
+/// The most messages that wait in memory while the storage cannot be written.
+const BACKLOG_MAX: usize = 10_000;
+
+/// What an engine is made of.
+pub(crate) struct Parts {
+    pub sandbox: Sandbox,
+    pub routes: RouteTree,
+    pub db: Option<Db>,
+    pub receivers: Option<Arc<Receivers>>,
+    pub courier: Option<CourierHandle>,
+}
+
+/// An alerting engine. See the crate's documentation for what it asks of its host.
+pub struct Engine {
+    core: Core,
+    sandbox: Sandbox,
+    texts: Texts,
+    templates: Vec<TemplateReport>,
+    broken: Vec<(String, String)>,
+    db: Option<Db>,
+    receivers: Option<Arc<Receivers>>,
+    courier: Option<CourierHandle>,
+    /// Series that collectors keep, by where they keep them.
+    known: HashMap<usize, (Arc<Series>, SeriesId)>,
+    effects: Vec<Effect>,
+    samples: Vec<Sample>,
+    restored: bool,
+    states_stored_at: Option<Time>,
+    backlog: Vec<Message>,
+    durable: Result<(), String>,
+    pending_rules: Option<Catalog>,
+}
+
+impl Engine {
+    /// A builder.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn assemble(parts: Parts, catalog: Catalog) -> Result<Self, BuildError> {
+        let durable = match &parts.db {
+            Some(_) => Ok(()),
+            None => Err("no storage was given".to_owned()),
+        };
+        let mut engine = Engine {
+            core: Core::new(parts.routes),
+            sandbox: parts.sandbox,
+            texts: Texts::new(),
+            templates: Vec::new(),
+            broken: Vec::new(),
+            db: parts.db,
+            receivers: parts.receivers,
+            courier: parts.courier,
+            known: HashMap::new(),
+            effects: Vec::new(),
+            samples: Vec::new(),
+            restored: false,
+            states_stored_at: None,
+            backlog: Vec::new(),
+            durable,
+            pending_rules: None,
+        };
+        engine.note_catalog(&catalog);
+        watchfire_core::engine::check(&catalog.rules)?;
+        engine.pending_rules = Some(catalog);
+        Ok(engine)
+    }
+
+    fn note_catalog(&mut self, catalog: &Catalog) {
+        self.texts = catalog.texts.clone();
+        let report = |template: &watchfire_template::Template| TemplateReport {
+            name: template.name.clone(),
+            version: template.version.clone(),
+            rules: template.rules.len(),
+        };
+        self.templates = catalog.templates.iter().map(report).collect();
+        self.broken = catalog.broken.iter().map(|(file, errors)| (file.clone(), errors.to_string())).collect();
+    }
+
+    /// The rules are loaded at the first moment that the engine is told of: it has no clock to say which that is.
+    fn begin(&mut self, now: Time) {
+        let Some(catalog) = self.pending_rules.take() else { return };
+        let mut effects = std::mem::take(&mut self.effects);
+        // What could be wrong was checked when the catalogue was made.
+        if let Err(error) = self.core.load(now, catalog.rules, &mut effects) {
+            tracing::error!(%error, "the rules could not be loaded");
+        }
+        if !self.restored {
+            self.restore(now);
+        }
+        for (file, why) in self.broken.clone() {
+            self.core.step(now, Event::Condition(invalid_template(&file, Some(&why))), &mut effects);
+        }
+        self.effects = effects;
+    }
+
+    fn restore(&mut self, now: Time) {
+        self.restored = true;
+        let Some(db) = &self.db else { return };
+        let kept = match store::load(&db.lock()) {
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::error!(%error, "stored alerts could not be read; starting without them");
+                return;
+            }
+        };
+        if kept.unreadable > 0 {
+            tracing::error!(rows = kept.unreadable, "some stored alerts could not be read and were left out");
+        }
+        let left = self.core.restore(now, kept.alerts, &kept.states, kept.groups);
+        for key in left {
+            tracing::warn!(rule = %key.rule, "a stored alert was dropped: its rule is not loaded any more");
+        }
+    }
+
+    /// The id of a series, for [`Engine::push`]: the same for the same metric and labels. `every` is how often it
+    /// will be pushed; without a new sample for three times that, the last one no longer counts. None where the
+    /// engine has as many series as it can hold.
+    pub fn series(&mut self, metric: &str, labels: Labels, every: Duration) -> Option<SeriesId> {
+        self.core.series(&Arc::new(Series::every(metric, labels, every)))
+    }
+
+    /// Takes in values read at `now`. Push all values of a moment before [`Engine::advance`] to that moment.
+    pub fn push(&mut self, now: Time, values: &[(SeriesId, f64)]) {
+        self.begin(now);
+        self.samples.clear();
+        self.samples.extend(values.iter().map(|&(series, value)| Sample { series, time: now, value }));
+        self.core.step(now, Event::Samples(&self.samples), &mut self.effects);
+    }
+
+    /// Takes in what collectors read. A series that a collector keeps is found without looking at its text.
+    pub fn observe(&mut self, now: Time, observations: &[Observation]) {
+        self.begin(now);
+        self.samples.clear();
+        for observation in observations {
+            if let Some(series) = self.find(&observation.series) {
+                self.samples.push(Sample { series, time: observation.time.min(now), value: observation.value });
+            }
+        }
+        self.core.step(now, Event::Samples(&self.samples), &mut self.effects);
+    }
+
+    fn find(&mut self, series: &Arc<Series>) -> Option<SeriesId> {
+        let place = Arc::as_ptr(series) as usize;
+        if let Some((kept, id)) = self.known.get(&place)
+            && Arc::ptr_eq(kept, series)
+        {
+            return Some(*id);
+        }
+        let id = self.core.series(series)?;
+        // Collectors that keep their series fill this once; those that do not must not fill it for ever.
+        if self.known.len() > 4 * self.core.n_series().max(1024) {
+            self.known.clear();
+        }
+        self.known.insert(place, (series.clone(), id));
+        Some(id)
+    }
+
+    /// Takes in something that happened, such as an Xid.
+    pub fn happened(&mut self, now: Time, event: Occurrence) {
+        self.begin(now);
+        self.core.step(now, Event::Occurred(event), &mut self.effects);
+    }
+
+    /// Raises, changes or ends a condition of the agent's own (a source that does not answer, say); its alert goes
+    /// the way of all others.
+    pub fn condition(&mut self, now: Time, condition: Condition) {
+        self.begin(now);
+        self.core.step(now, Event::Condition(condition), &mut self.effects);
+    }
+
+    /// Lets time pass: judges what is due, stores what changed and hands messages to delivery, in this order.
+    /// Answers what happened since the last call.
+    pub fn advance(&mut self, now: Time) -> Vec<Output> {
+        self.begin(now);
+        self.core.step(now, Event::Tick, &mut self.effects);
+        let outputs = self.outputs();
+        self.store(now, &outputs);
+        if let Some(courier) = &self.courier {
+            courier.pulse();
+        }
+        outputs
+    }
+
+    /// When [`Engine::advance`] must be called next at the latest; none while the engine has not begun.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.core.next_deadline()
+    }
+
+    fn outputs(&mut self) -> Vec<Output> {
+        let effects = std::mem::take(&mut self.effects);
+        effects.into_iter().map(|effect| self.output(effect)).collect()
+    }
+
+    fn output(&self, effect: Effect) -> Output {
+        match effect {
+            Effect::Transition(transition) => {
+                let annotations = deliver::annotations(&transition.alert, &self.texts);
+                let alert = Alert { view: transition.alert, annotations };
+                Output::Alert { time: transition.time, alert, from: transition.from.0 }
+            }
+            Effect::Notify(notification) => Output::Message(deliver::message(&notification, &self.texts)),
+            Effect::RuleFailed { rule, failure, retry_at, quarantined } => {
+                Output::RuleFailed { rule: rule.to_string(), failure, retry_at, quarantined }
+            }
+            Effect::RuleRecovered { rule } => Output::RuleRecovered { rule: rule.to_string() },
+        }
+    }
+
+    /// Stores alerts and messages in one transaction: neither can be lost without the other.
+    fn store(&mut self, now: Time, outputs: &[Output]) {
+        let changes = self.core.take_changes();
+        let Some(db) = self.db.clone() else { return };
+        let messages = outputs.iter().filter_map(|output| match output {
+            Output::Message(message) => Some(message.clone()),
+            _ => None,
+        });
+        self.backlog.extend(messages);
+        let states_due = self.states_stored_at.is_none_or(|last| now.since(last) >= STATE_EVERY);
+        let nothing = changes.alerts.is_empty() && changes.groups.is_empty() && self.backlog.is_empty();
+        if nothing && !states_due {
+            return;
+        }
+        match self.write(&db, &changes, states_due) {
+            Ok(()) => self.stored(now, states_due),
+            Err(error) => self.not_stored(&error),
+        }
+    }
+
+    fn write(&self, db: &Db, changes: &Changes, states_due: bool) -> Result<(), outbox::OutboxError> {
+        let mut connection = db.lock();
+        let tx = connection.transaction()?;
+        store::save(&tx, changes)?;
+        if states_due {
+            store::save_states(&tx, self.core.state_records())?;
+        }
+        for message in &self.backlog {
+            let channels = self.receivers.as_ref().map(|receivers| receivers.targets(message)).unwrap_or_default();
+            outbox::enqueue(&tx, message, &channels)?;
+        }
+        tx.commit()?;
+        Ok(())
+    }
+
+    fn stored(&mut self, now: Time, states: bool) {
+        if states {
+            self.states_stored_at = Some(now);
+        }
+        if self.durable.is_err() {
+            tracing::info!("alerts are stored again");
+        }
+        self.durable = Ok(());
+        if !std::mem::take(&mut self.backlog).is_empty()
+            && let Some(courier) = &self.courier
+        {
+            courier.wake();
+        }
+    }
+
+    fn not_stored(&mut self, error: &outbox::OutboxError) {
+        let why = error.to_string();
+        if self.durable.is_ok() {
+            tracing::error!(why, "alerts cannot be stored; messages wait in memory until they can");
+        }
+        self.durable = Err(why);
+        let over = self.backlog.len().saturating_sub(BACKLOG_MAX);
+        self.backlog.drain(..over);
+    }
+
+    /// Puts other templates in place of those that are loaded. Rules that keep their name keep their alerts; where
+    /// anything is wrong, nothing is changed.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub fn reload(&mut self, now: Time, sources: &[TemplateSource], given: &Given) -> Result<(), BuildError> {
+        self.begin(now);
+        let catalog = Catalog::read(sources, given, &self.sandbox);
+        if !catalog.broken.is_empty() {
+            return Err(BuildError::Templates(catalog.errors()));
+        }
+        watchfire_core::engine::check(&catalog.rules)?;
+        for (file, _) in std::mem::take(&mut self.broken) {
+            self.core.step(now, Event::Condition(invalid_template(&file, None)), &mut self.effects);
+        }
+        self.note_catalog(&catalog);
+        self.core.load(now, catalog.rules, &mut self.effects)?;
+        Ok(())
+    }
+
+    /// Puts other routes in place. They lead to the receivers that the engine was built with.
+    pub fn set_routes(&mut self, now: Time, root: Route) {
+        self.core.set_routes(now, RouteTree::new(root));
+    }
+
+    /// All alerts that are pending or firing, worst first.
+    pub fn alerts(&self) -> Vec<Alert> {
+        let mut views: Vec<_> = self.core.alerts().collect();
+        views.sort_by_key(|view| (std::cmp::Reverse(view.severity), view.starts_at, view.fingerprint));
+        let alert = |view| Alert { annotations: deliver::annotations(&view, &self.texts), view };
+        views.into_iter().map(alert).collect()
+    }
+
+    /// How the engine and its rules do.
+    pub fn status(&self) -> Status {
+        let states: Vec<_> = self.core.alerts().map(|view| view.state).collect();
+        let pending = states.iter().filter(|state| **state == watchfire_core::State::Pending).count();
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            templates: self.templates.clone(),
+            broken_templates: self.broken.clone(),
+            rules: self.core.rules().map(rule_report).collect(),
+            series: self.core.n_series(),
+            samples_total: self.core.counts().samples_total,
+            pending,
+            firing: states.len() - pending,
+            bytes: self.core.bytes(),
+            durable: self.durable.clone(),
+        }
+    }
+
+    /// The delivery, where the engine has one.
+    pub fn courier(&self) -> Option<&CourierHandle> {
+        self.courier.as_ref()
+    }
+
+    /// Stores the numbers that rules keep, before an orderly end.
+    pub fn close(&mut self, now: Time) {
+        self.states_stored_at = None;
+        self.store(now, &[]);
+    }
+}
+
+fn rule_report(status: watchfire_core::engine::RuleStatus) -> RuleReport {
+    RuleReport {
+        id: status.id.to_string(),
+        rows: status.rows,
+        ticks_total: status.counts.ticks_total,
+        ticks_missed_total: status.counts.ticks_missed_total,
+        failures_total: status.failures_total,
+        last_failure: status.last_failure.map(|failure| failure.to_string()),
+        quarantined: status.quarantined,
+        bytes: status.bytes,
+    }
+}
+
+fn invalid_template(file: &str, why: Option<&str>) -> Condition {
+    Condition {
+        alert: TEMPLATE_INVALID.into(),
+        labels: Labels::new([("file", file)]),
+        raise: why.map(|_| Severity::Warning),
+        cause: Cause::Software,
+        note: why.map(|why| format!("the template is not running: {why}")).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,106 @@
+//! Where templates lie, and the files beside them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use watchfire_rules::ShippedTemplate;
+
+/// Where a template comes from.
+#[derive(Clone, Debug)]
+pub enum TemplateSource {
+    /// One that Watchfire ships.
+    Shipped(ShippedTemplate),
+    /// A file.
+    File(PathBuf),
+    /// A text of the embedder's, under a name for messages.
+    Text(String, String),
+}
+
+impl TemplateSource {
+    /// The name of its file, for messages.
+    pub fn file(&self) -> String {
+        match self {
+            TemplateSource::Shipped(template) => format!("shipped:{}/template.yaml", template.name),
+            TemplateSource::File(path) => path.display().to_string(),
+            TemplateSource::Text(name, _) => name.clone(),
+        }
+    }
+
+    /// Its text.
+    pub fn text(&self) -> Result<String, String> {
+        match self {
+            TemplateSource::Shipped(template) => Ok(template.file("template.yaml").unwrap_or_default().to_owned()),
+            TemplateSource::File(path) => fs::read_to_string(path).map_err(|error| error.to_string()),
+            TemplateSource::Text(_, text) => Ok(text.clone()),
+        }
+    }
+
+    /// The name, for messages, and the bytes of a file beside it.
+    pub fn beside(&self, path: &str) -> Result<(String, Vec<u8>), String> {
+        let plain = path.trim_start_matches("./");
+        match self {
+            TemplateSource::Shipped(template) => {
+                let text = template.file(plain).ok_or("no such file")?;
+                Ok((format!("shipped:{}/{plain}", template.name), text.as_bytes().to_vec()))
+            }
+            TemplateSource::File(file) => {
+                let path = file.parent().unwrap_or(Path::new(".")).join(plain);
+                let bytes = fs::read(&path).map_err(|error| error.to_string())?;
+                Ok((path.display().to_string(), bytes))
+            }
+            TemplateSource::Text(..) => {
+                let bytes = fs::read(path).map_err(|error| error.to_string())?;
+                Ok((path.to_owned(), bytes))
+            }
+        }
+    }
+
+    /// The scenarios beside it: file names, for messages, and texts; by name.
+    pub fn scenarios(&self) -> Vec<(String, String)> {
+        match self {
+            TemplateSource::Shipped(template) => {
+                let files = template.files.iter().filter(|(path, _)| path.starts_with("scenarios/"));
+                files.map(|(path, text)| (format!("shipped:{}/{path}", template.name), (*text).to_owned())).collect()
+            }
+            TemplateSource::File(path) => scenario_files(path),
+            TemplateSource::Text(..) => Vec::new(),
+        }
+    }
+}
+
+fn scenario_files(template: &Path) -> Vec<(String, String)> {
+    let folder = template.parent().unwrap_or(Path::new(".")).join("scenarios");
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "yaml" || end == "yml"));
+    paths.sort();
+    paths.into_iter().filter_map(|path| Some((path.display().to_string(), fs::read_to_string(&path).ok()?))).collect()
+}
+
+/// All templates that Watchfire ships.
+pub fn shipped() -> Vec<TemplateSource> {
+    watchfire_rules::templates().iter().copied().map(TemplateSource::Shipped).collect()
+}
+
+/// The templates at a path: the file itself, or each `template.yaml` below a folder, by path.
+///
+/// # Errors
+/// Where the path cannot be read.
+pub fn at(path: &Path) -> std::io::Result<Vec<TemplateSource>> {
+    if fs::metadata(path)?.is_file() {
+        return Ok(vec![TemplateSource::File(path.to_owned())]);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.file_name().is_some_and(|name| name == "template.yaml") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(TemplateSource::File).collect())
+}
