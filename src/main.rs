@@ -3,10 +3,12 @@
 mod cli;
 mod commands;
 mod config;
-mod drive;
+mod demo;
 mod exit;
 mod print;
-mod settings;
+mod replaying;
+mod serve;
+mod sources;
 
 use clap::Parser;
 

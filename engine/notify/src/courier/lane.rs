@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use watchfire_core::Severity;
 
 use super::progress::{Progress, Signal};
 use super::{Event, OnEvent, Outcome};
@@ -116,40 +117,27 @@ impl Lane {
     }
 
     async fn carry(&mut self, waiting: Waiting) {
-        let (message, verdict) = match &waiting.message {
-            Ok(message) => (Some(message), self.tell(message, &waiting).await),
-            Err(why) => (None, Verdict::refused(why.clone())),
+        let waiting = Arc::new(waiting);
+        let verdict = match &waiting.message {
+            Ok(_) => self.tell(waiting.clone()).await,
+            Err(why) => Verdict::refused(why.clone()),
         };
         let verdict = self.give_up_in_the_end(verdict, &waiting);
-        let settled = self.settle(&waiting, message, verdict);
+        let what = self.settle(&waiting, verdict);
         // Until it is recorded, nothing else is told: trying again would tell it twice.
-        while let Err(error) = settled.record(&self.db, (self.now)()) {
+        while let Err(error) = what.record(&self.db, &waiting, (self.now)()) {
             tracing::error!(receiver = self.receiver, channel = self.channel, %error, "a delivery cannot be recorded");
             tokio::time::sleep(DB_AGAIN_AFTER).await;
         }
-        self.report(message.map_or("", |message| &message.key), settled);
+        self.report(&waiting, what);
         self.prune_now_and_then();
     }
 
-    async fn tell(&self, message: &Message, waiting: &Waiting) -> Verdict {
-        let Some(channel) = self.receivers.channel(&self.receiver, &self.channel) else {
-            return Verdict::refused("the channel is no longer configured");
-        };
-        let Some(message) = message.for_channel(channel.send_resolved) else {
-            return Verdict::refused("nothing fires in it, and the channel is not told of ends");
-        };
-        let firing_only = message.alerts.len() != waiting.told.len();
-        let told: Vec<_> = match (&waiting.message, firing_only) {
-            (Ok(whole), true) => whole
-                .alerts
-                .iter()
-                .zip(&waiting.told)
-                .filter(|(alert, _)| alert.is_firing())
-                .map(|(_, told)| *told)
-                .collect(),
-            _ => waiting.told.clone(),
-        };
-        channel.sender.send(Delivery { message: &message, attempt: waiting.attempts, told: &told }).await
+    /// Tries, in a task of its own: a panic in it costs this message, not the lane.
+    async fn tell(&self, waiting: Arc<Waiting>) -> Verdict {
+        let (receivers, receiver, channel) = (self.receivers.clone(), self.receiver.clone(), self.channel.clone());
+        let telling = tokio::spawn(async move { tell(&receivers, &receiver, &channel, &waiting).await });
+        telling.await.unwrap_or_else(|error| Verdict::refused(format!("an error in Watchfire itself: {error}")))
     }
 
     fn give_up_in_the_end(&self, verdict: Verdict, waiting: &Waiting) -> Verdict {
@@ -163,27 +151,27 @@ impl Lane {
     }
 
     /// What a verdict means for this lane and for the delivery.
-    fn settle(&mut self, waiting: &Waiting, message: Option<&Message>, verdict: Verdict) -> Settled {
+    fn settle(&mut self, waiting: &Waiting, verdict: Verdict) -> What {
         let now_ms = (self.now)();
         let what = match verdict {
-            Verdict::Delivered => What::Delivered(message.cloned()),
+            Verdict::Delivered => What::Delivered,
             Verdict::Refused { why } => What::Refused(why),
             Verdict::Retry { after, why } => {
                 self.failures = self.failures.saturating_add(1);
                 self.paused_until_ms = Some(next_try(self.failures, after, now_ms, random_share()));
                 let next_ms = next_try(waiting.attempts.saturating_add(1), after, now_ms, random_share());
-                return Settled { id: waiting.id, what: What::Retry { next_ms, pinned: after.is_some(), why } };
+                return What::Retry { next_ms, pinned: after.is_some(), why };
             }
         };
         // A refusal is an answer too: the receiver is there.
         (self.failures, self.paused_until_ms) = (0, None);
-        Settled { id: waiting.id, what }
+        what
     }
 
-    fn report(&mut self, key: &str, settled: Settled) {
+    fn report(&mut self, waiting: &Waiting, what: What) {
         let (receiver, channel) = (&*self.receiver, &*self.channel);
-        let outcome = match settled.what {
-            What::Delivered(_) => Outcome::Delivered,
+        let outcome = match what {
+            What::Delivered => Outcome::Delivered,
             What::Retry { next_ms, why, .. } => {
                 tracing::warn!(receiver, channel, %why, "a delivery failed and will be tried again");
                 Outcome::Retrying { next_ms, why }
@@ -193,6 +181,7 @@ impl Lane {
                 Outcome::Failed { why }
             }
         };
+        let key = waiting.message.as_ref().map_or("", |message| &message.key);
         (self.on_event)(&Event { receiver, channel, key, outcome });
     }
 
@@ -206,24 +195,38 @@ impl Lane {
     }
 }
 
-struct Settled {
-    id: i64,
-    what: What,
+async fn tell(receivers: &Receivers, receiver: &str, channel: &str, waiting: &Waiting) -> Verdict {
+    let (Some(channel), Ok(whole)) = (receivers.channel(receiver, channel), &waiting.message) else {
+        return Verdict::refused("the channel is no longer configured");
+    };
+    let Some(message) = whole.for_channel(channel.send_resolved) else {
+        return Verdict::refused("nothing fires in it, and the channel is not told of ends");
+    };
+    let told = told_of(whole, &message, &waiting.told);
+    channel.sender.send(Delivery { message: &message, attempt: waiting.attempts, told: &told }).await
 }
 
+/// What was told of the alerts that are left of a message for a channel.
+fn told_of(whole: &Message, left: &Message, told: &[Option<Severity>]) -> Vec<Option<Severity>> {
+    let all_left = whole.alerts.len() == left.alerts.len();
+    let pairs = whole.alerts.iter().zip(told);
+    pairs.filter(|(alert, _)| all_left || alert.is_firing()).map(|(_, told)| *told).collect()
+}
+
+/// What became of a try.
 enum What {
-    Delivered(Option<Message>),
+    Delivered,
     Retry { next_ms: i64, pinned: bool, why: String },
     Refused(String),
 }
 
-impl Settled {
-    fn record(&self, db: &Db, now_ms: i64) -> rusqlite::Result<()> {
-        let mut db = db.lock();
-        match &self.what {
-            What::Delivered(message) => outbox::delivered(&mut db, self.id, message.as_ref(), now_ms),
-            What::Retry { next_ms, pinned, why } => outbox::retry_at(&mut db, self.id, *next_ms, *pinned, why, now_ms),
-            What::Refused(why) => outbox::refused(&mut db, self.id, why, now_ms),
+impl What {
+    fn record(&self, db: &Db, waiting: &Waiting, now_ms: i64) -> rusqlite::Result<()> {
+        let (mut db, id) = (db.lock(), waiting.id);
+        match self {
+            What::Delivered => outbox::delivered(&mut db, id, waiting.message.as_ref().ok(), now_ms),
+            What::Retry { next_ms, pinned, why } => outbox::retry_at(&mut db, id, *next_ms, *pinned, why, now_ms),
+            What::Refused(why) => outbox::refused(&mut db, id, why, now_ms),
         }
     }
 }

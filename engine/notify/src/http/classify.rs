@@ -102,6 +102,7 @@ fn json_seconds(body: &[u8]) -> Option<Duration> {
 }
 
 #[cfg(test)]
+#[allow(clippy::panic, reason = "tests")]
 mod tests {
     use super::*;
 

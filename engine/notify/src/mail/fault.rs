@@ -154,6 +154,7 @@ fn timed_out(phase: Phase, limit: Duration, mode: Tls) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::panic, reason = "tests")]
 mod tests {
     use super::*;
     use Phase::{Greeting, Login, StartTls, Transaction};

@@ -27,13 +27,17 @@ CREATE TABLE IF NOT EXISTS outbox_meta (name TEXT PRIMARY KEY, value INTEGER NOT
 CREATE TABLE IF NOT EXISTS outbox_messages (
     id INTEGER PRIMARY KEY,
     receiver TEXT NOT NULL,
+    group_key TEXT NOT NULL,
+    content_key TEXT NOT NULL,
+    nth INTEGER NOT NULL,
     key TEXT NOT NULL,
     is_repeat INTEGER NOT NULL,
     fingerprints BLOB NOT NULL,
     body TEXT NOT NULL,
     checksum BLOB NOT NULL,
-    UNIQUE (receiver, key)
+    UNIQUE (receiver, content_key, nth)
 ) STRICT;
+CREATE INDEX IF NOT EXISTS outbox_groups ON outbox_messages (receiver, group_key, id);
 CREATE TABLE IF NOT EXISTS outbox_deliveries (
     id INTEGER PRIMARY KEY,
     message INTEGER NOT NULL REFERENCES outbox_messages (id),
@@ -130,7 +134,12 @@ pub struct Enqueued {
 }
 
 /// Puts a message in for these channels (see [`crate::receiver::Receivers::targets`]), within the caller's
-/// transaction. A key that is known for a channel is not put in again, whatever became of it.
+/// transaction.
+///
+/// A message with the key of the group's latest one is that one, built again after a crash: for a channel that has it,
+/// or waits for it, it is not put in again, whatever became of it. A key that is known from further back means that
+/// the group has come back to an earlier state (warning, critical, warning again): the message is told under that key
+/// with a number behind it.
 ///
 /// Messages of one group are told in the order in which they were put in. A later one does not take the place of
 /// an earlier one that is still waiting: a receiver that was down hears of the start, then of the end.
@@ -162,23 +171,55 @@ fn add(tx: &Transaction<'_>, id: i64, message: &Message, channel: &str) -> rusql
     Ok(insert.execute(params![id, message.receiver, channel, message.group_key])? == 1)
 }
 
-/// The row of the message, made if its key is new. A known one whose body is gone gets it back, in case a new
-/// channel needs it.
+/// The row of the message, made unless the group's latest one is the same.
 fn store(tx: &Transaction<'_>, message: &Message) -> Result<i64, OutboxError> {
-    let failed = |why| OutboxError::Store { receiver: message.receiver.clone(), why };
-    let body = message.to_stored().map_err(failed)?;
+    let latest: Option<(i64, String, i64)> = tx
+        .prepare_cached(
+            "SELECT id, content_key, nth FROM outbox_messages WHERE receiver = ?1 AND group_key = ?2
+             ORDER BY id DESC LIMIT 1",
+        )?
+        .query_row([&message.receiver, &message.group_key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    match latest {
+        Some((id, content_key, nth)) if content_key == message.key => restore(tx, id, message, nth)?,
+        _ => insert(tx, message)?,
+    };
+    let query = "SELECT max(id) FROM outbox_messages WHERE receiver = ?1 AND group_key = ?2";
+    Ok(tx.prepare_cached(query)?.query_row([&message.receiver, &message.group_key], |row| row.get(0))?)
+}
+
+fn insert(tx: &Transaction<'_>, message: &Message) -> Result<(), OutboxError> {
+    let known = "SELECT coalesce(max(nth), 0) FROM outbox_messages WHERE receiver = ?1 AND content_key = ?2";
+    let known: i64 = tx.prepare_cached(known)?.query_row([&message.receiver, &message.key], |row| row.get(0))?;
+    let (key, body, checksum) = body(message, known + 1)?;
     let fingerprints: Vec<u8> = message.alerts.iter().flat_map(|alert| alert.fingerprint.to_le_bytes()).collect();
     let mut insert = tx.prepare_cached(
-        "INSERT INTO outbox_messages (receiver, key, is_repeat, fingerprints, body, checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT (receiver, key) DO UPDATE SET body = excluded.body, checksum = excluded.checksum WHERE body = ''
-         ",
+        "INSERT INTO outbox_messages
+         (receiver, group_key, content_key, nth, key, is_repeat, fingerprints, body, checksum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     let is_repeat = message.reason == crate::message::Reason::Repeat;
-    let checksum = checksum(&message.receiver, &message.key, &body);
-    insert.execute(params![message.receiver, message.key, is_repeat, fingerprints, body, checksum])?;
-    let query = "SELECT id FROM outbox_messages WHERE receiver = ?1 AND key = ?2";
-    Ok(tx.prepare_cached(query)?.query_row([&message.receiver, &message.key], |row| row.get(0))?)
+    let (receiver, group_key) = (&message.receiver, &message.group_key);
+    let row = params![receiver, group_key, message.key, known + 1, key, is_repeat, fingerprints, body, checksum];
+    insert.execute(row)?;
+    Ok(())
+}
+
+/// Gives a finished message its body back, in case a new channel needs it.
+fn restore(tx: &Transaction<'_>, id: i64, message: &Message, nth: i64) -> Result<(), OutboxError> {
+    let (_, body, checksum) = body(message, nth)?;
+    let sql = "UPDATE outbox_messages SET body = ?2, checksum = ?3 WHERE id = ?1 AND body = ''";
+    tx.prepare_cached(sql)?.execute(params![id, body, checksum])?;
+    Ok(())
+}
+
+/// Key, stored form and checksum of the `nth` message with this content.
+fn body(message: &Message, nth: i64) -> Result<(String, String, Vec<u8>), OutboxError> {
+    let failed = |why| OutboxError::Store { receiver: message.receiver.clone(), why };
+    let key = if nth == 1 { message.key.clone() } else { format!("{}-{nth}", message.key) };
+    let body = Message { key: key.clone(), ..message.clone() }.to_stored().map_err(failed)?;
+    let checksum = checksum(&message.receiver, &key, &body);
+    Ok((key, body, checksum))
 }
 
 /// The first 8 bytes of a SHA-256 over what must not change on disk.

@@ -138,7 +138,7 @@ mod tests {
         let queue = [
             queued(1, false, &[1]),
             queued(2, true, &[1]),
-            queued(3, false, &[2]),
+            queued(3, false, &[1, 2]),
             queued(4, false, &[1, 3]),
             queued(5, true, &[1, 3]),
             queued(6, false, &[4]),

@@ -65,6 +65,25 @@ fn a_known_key_is_not_put_in_again() {
 }
 
 #[test]
+fn a_return_to_an_earlier_state_is_told_under_a_key_of_its_own() {
+    let db = outbox();
+    let (warm, hot) = (message(vec![alert(3, Warning)]), message(vec![alert(3, Critical)]));
+    let mut keys = Vec::new();
+    for message in [&warm, &hot, &warm, &hot, &warm] {
+        assert_eq!(put(&db, message, &[LANE.1]).added, 1);
+        let built_again = put(&db, message, &[LANE.1]);
+        assert_eq!((built_again.added, built_again.known), (0, 1));
+        let waiting = due_now(&db, 0).unwrap();
+        let told = waiting.message.as_ref().unwrap();
+        assert_eq!(told.alerts, message.alerts);
+        keys.push(told.key.clone());
+        deliver(&db, &waiting);
+    }
+    let (w, h) = (&warm.key, &hot.key);
+    assert_eq!(keys, [w.clone(), h.clone(), format!("{w}-2"), format!("{h}-2"), format!("{w}-3")]);
+}
+
+#[test]
 fn the_key_is_per_receiver() {
     let db = outbox();
     let hot = message(vec![alert(3, Critical)]);
@@ -123,7 +142,7 @@ fn what_was_told_is_remembered_per_channel_until_it_ends() {
     assert_eq!(second.told, [Some(Warning)]);
     match due(&db.lock(), "ops", "webhook/1", 0).unwrap() {
         Due::Now(waiting) => assert_eq!(waiting.told, [None]),
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     };
     deliver(&db, &second);
     put(&db, &message(vec![resolved(alert(3, Critical))]), &[LANE.1]);

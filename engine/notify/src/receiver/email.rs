@@ -205,7 +205,7 @@ fn at(time_ms: i64) -> SystemTime {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
     use super::*;
     use crate::message::tests::{alert, message, repeated, resolved};

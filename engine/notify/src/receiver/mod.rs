@@ -182,8 +182,13 @@ impl Receivers {
     /// Makes receivers from their settings. Nothing is sent.
     ///
     /// # Errors
-    /// A file that the settings name cannot be used; a receiver has more than [`CHANNELS_MAX`] channels.
+    /// A file that the settings name cannot be used; a receiver has more than [`CHANNELS_MAX`] channels; two have
+    /// the same name.
     pub fn build(configs: &[ReceiverConfig], context: &BuildContext) -> Result<Arc<Self>, BuildError> {
+        let mut names = std::collections::HashSet::new();
+        if let Some(twice) = configs.iter().find(|config| !names.insert(&config.name)) {
+            return Err(BuildError::new(format!("two receivers have the name {:?}", twice.name)));
+        }
         let receivers = configs.iter().map(|config| build_one(config, context)).collect::<Result<_, _>>()?;
         Ok(Arc::new(Receivers(receivers)))
     }

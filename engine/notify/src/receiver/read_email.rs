@@ -61,6 +61,7 @@ pub(super) fn email(node: &Node, errors: &mut Errors) -> Option<EmailConfig> {
 
 /// A list, or one text with commas.
 fn recipients(node: &Node, errors: &mut Errors) -> Vec<Mailbox> {
+    let n_wrong = errors.len();
     let many = |text: &str| -> Result<Vec<Mailbox>, String> {
         let list: lettre::message::Mailboxes =
             text.parse().map_err(|error| format!("{text:?} is no list of mail addresses: {error}"))?;
@@ -74,7 +75,7 @@ fn recipients(node: &Node, errors: &mut Errors) -> Vec<Mailbox> {
             unique.push(one);
         }
     }
-    if unique.is_empty() {
+    if unique.is_empty() && errors.len() == n_wrong {
         errors.add(node.place(), "no recipient; expected at least one mail address");
     }
     unique

@@ -1,0 +1,19 @@
+//! Fetches one text over HTTP, for tools that talk to a running Watchfire.
+
+use std::time::Duration;
+
+use super::fetch;
+
+/// Fetches a text.
+///
+/// # Errors
+/// Why there is none, in one line.
+pub async fn get(url: &str, timeout: Duration) -> Result<String, String> {
+    let parsed = reqwest::Url::parse(url).map_err(|error| format!("{url:?} is no address: {error}"))?;
+    let client = fetch::client(&parsed)?;
+    let said = |error: reqwest::Error| error.without_url().to_string();
+    let response = client.get(parsed).timeout(timeout).send().await.map_err(said)?;
+    let status = response.status();
+    let text = response.text().await.map_err(said)?;
+    if status.is_success() { Ok(text) } else { Err(format!("it answered {status}")) }
+}

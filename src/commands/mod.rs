@@ -1,0 +1,35 @@
+//! One file per command.
+
+mod check;
+mod demo;
+mod record;
+mod replay;
+mod run;
+mod status;
+mod test;
+
+pub use run::{Input, now};
+
+use crate::cli::{Cli, Command};
+use crate::exit::{Exit, Failure};
+
+/// Runs a command.
+pub fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Status(args) => status::run(&args),
+    }
+}
+
+/// Logs go to stderr, so that stdout stays what a command prints.
+pub fn start_logging(cli: &Cli) {
+    let quiet = matches!(cli.command, Command::Demo(_) | Command::Test(_) | Command::Check(_) | Command::Replay(_));
+    let level = if quiet && cli.log == "info" { "warn" } else { &cli.log };
+    let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_else(|_| "info".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,56 @@
+//! `watchfire status`
+
+use serde_json::Value;
+
+use crate::cli::Status;
+use crate::exit::{Exit, Failure};
+
+/// Asks a running Watchfire how it does.
+pub fn run(args: &Status) -> Result<Exit, Failure> {
+    let answer = ask(&args.url)?;
+    if args.json {
+        println!("{answer}");
+    } else {
+        show(&answer);
+    }
+    Ok(Exit::Fine)
+}
+
+fn ask(url: &str) -> Result<Value, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::could_not)?;
+    let url = format!("{}/api/v1/status", url.trim_end_matches('/'));
+    let none = |why: String| Failure::could_not(format!("no Watchfire answers at {url}: {why}; is `watchfire run` up?"));
+    let text = runtime.block_on(crate::serve::get_text(&url)).map_err(none)?;
+    serde_json::from_str(&text).map_err(|error| none(error.to_string()))
+}
+
+fn show(answer: &Value) {
+    let engine = &answer["engine"];
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    println!("Watchfire {}", engine["version"].as_str().unwrap_or("?"));
+    println!("alerts    {} firing, {} pending", number(&engine["firing"]), number(&engine["pending"]));
+    println!("series    {}, {} samples taken", number(&engine["series"]), number(&engine["samples_total"]));
+    match engine["durable"]["Err"].as_str() {
+        Some(why) => println!("storage   NOT DURABLE: {why}"),
+        None => println!("storage   durable"),
+    }
+    for rule in engine["rules"].as_array().into_iter().flatten() {
+        let trouble = match (rule["quarantined"].as_bool(), rule["last_failure"].as_str()) {
+            (Some(true), Some(why)) => format!("  QUARANTINED: {why}"),
+            (_, Some(why)) => format!("  failing: {why}"),
+            _ => String::new(),
+        };
+        let id = rule["id"].as_str().unwrap_or("?");
+        println!("rule      {id:<44} {:>6} rows {:>8} ticks{trouble}", number(&rule["rows"]), number(&rule["ticks_total"]));
+    }
+    for channel in answer["channels"].as_array().into_iter().flatten() {
+        let error = channel["last_error"].as_str().map(|why| format!("  last error: {why}")).unwrap_or_default();
+        println!(
+            "receiver  {:<44} {:>6} delivered {:>4} waiting {:>4} failed{error}",
+            format!("{}/{}", channel["receiver"].as_str().unwrap_or("?"), channel["channel"].as_str().unwrap_or("?")),
+            number(&channel["delivered"]),
+            number(&channel["queued"]),
+            number(&channel["failed"]),
+        );
+    }
+}

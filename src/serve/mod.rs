@@ -1,0 +1,118 @@
+//! The HTTP side of a running Watchfire. It owns nothing: it asks the engine's thread and waits for the answer.
+
+mod metrics;
+
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{get, post};
+use axum::Router;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use watchfire_engine::config::Public;
+
+pub use metrics::text as metrics_text;
+
+/// How long the engine's thread may take to answer.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// How long `status` waits for a running Watchfire.
+const ASK_WAIT: Duration = Duration::from_secs(5);
+
+/// What is asked of the engine's thread.
+#[derive(Debug)]
+pub enum Question {
+    /// How it does.
+    Status(oneshot::Sender<Value>),
+    /// Its alerts, as Prometheus' `/api/v1/alerts` tells them.
+    Alerts(oneshot::Sender<Value>),
+    /// Its own metrics, as exposition text.
+    Metrics(oneshot::Sender<String>),
+    /// To read its configuration again; what is wrong, if anything.
+    Reload(oneshot::Sender<Result<(), String>>),
+}
+
+/// Where questions go.
+pub type Ask = Sender<crate::commands::Input>;
+
+/// The routes. Where `listen` is no loopback address only what is public is there.
+pub fn app(ask: Ask, is_loopback: bool, public: &[Public]) -> Router {
+    let mut app = Router::new();
+    if is_loopback || public.contains(&Public::Health) {
+        app = app.route("/-/healthy", get(async || "Watchfire is healthy.\n")).route("/-/ready", get(ready));
+    }
+    if is_loopback || public.contains(&Public::Metrics) {
+        app = app.route("/metrics", get(metrics));
+    }
+    if is_loopback {
+        app = app
+            .route("/-/reload", post(reload))
+            .route("/api/v1/status", get(status))
+            .route("/api/v1/alerts", get(alerts));
+    }
+    app.with_state(ask)
+}
+
+async fn answer<T>(ask: &Ask, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Result<T, Response> {
+    let (sender, receiver) = oneshot::channel();
+    let gone = || (StatusCode::SERVICE_UNAVAILABLE, "the engine does not answer\n").into_response();
+    ask.send(crate::commands::Input::Ask(question(sender))).map_err(|_| gone())?;
+    match tokio::time::timeout(ANSWER_WAIT, receiver).await {
+        Ok(Ok(answer)) => Ok(answer),
+        _ => Err(gone()),
+    }
+}
+
+async fn ready(State(ask): State<Ask>) -> Result<&'static str, Response> {
+    answer(&ask, Question::Status).await.map(|_| "Watchfire is ready.\n")
+}
+
+async fn status(State(ask): State<Ask>) -> Result<Json<Value>, Response> {
+    answer(&ask, Question::Status).await.map(Json)
+}
+
+async fn alerts(State(ask): State<Ask>) -> Result<Json<Value>, Response> {
+    let alerts = answer(&ask, Question::Alerts).await?;
+    Ok(Json(json!({"status": "success", "data": {"alerts": alerts}})))
+}
+
+async fn metrics(State(ask): State<Ask>) -> Result<Response, Response> {
+    let text = answer(&ask, Question::Metrics).await?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+}
+
+async fn reload(State(ask): State<Ask>) -> Result<&'static str, Response> {
+    match answer(&ask, Question::Reload).await? {
+        Ok(()) => Ok("reloaded\n"),
+        Err(why) => Err((StatusCode::BAD_REQUEST, format!("nothing was changed:\n{why}\n")).into_response()),
+    }
+}
+
+/// Fetches a text from a running Watchfire.
+///
+/// # Errors
+/// Why there is none.
+pub async fn get_text(url: &str) -> Result<String, String> {
+    watchfire_collector::scrape::get(url, ASK_WAIT).await
+}
+
+/// The alerts in the form of Prometheus' `/api/v1/alerts`.
+pub fn alerts_json(alerts: &[watchfire_engine::Alert]) -> Value {
+    let one = |alert: &watchfire_engine::Alert| {
+        let view = &alert.view;
+        let own = [("alertname", &*view.alert), ("severity", view.severity.as_str())];
+        let labels: serde_json::Map<_, _> = view.labels.iter().chain(own).map(|(n, v)| (n.to_owned(), Value::from(v))).collect();
+        let annotations: serde_json::Map<_, _> =
+            alert.annotations.iter().map(|(name, text)| (name.clone(), Value::from(text.as_str()))).collect();
+        json!({
+            "labels": labels,
+            "annotations": annotations,
+            "state": view.state.as_str(),
+            "activeAt": watchfire_engine::clock::rfc3339(view.active_at),
+            "value": view.value.to_string(),
+        })
+    };
+    alerts.iter().map(one).collect()
+}
