@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod nvml;
 pub mod recording;
 pub mod scrape;
+pub mod synthetic;
 mod table;
 
 pub use table::TableError;

@@ -63,6 +63,7 @@ impl<'a> Families<'a> {
     }
 
     /// Finds the family of a sample.
+    #[expect(clippy::ptr_arg, reason = "it is kept, which costs nothing where it is borrowed")]
     pub fn sample(&mut self, name: &Cow<'a, str>) -> Found {
         if let Some((last, found)) = &self.last
             && last == name
@@ -74,6 +75,7 @@ impl<'a> Families<'a> {
         found
     }
 
+    #[expect(clippy::ptr_arg, reason = "it is kept, which costs nothing where it is borrowed")]
     fn kind(&mut self, name: &Cow<'a, str>) -> Kind {
         let own = self.known.get(name).is_some_and(|family| family.typed);
         let base = if own { None } else { self.base(name) };

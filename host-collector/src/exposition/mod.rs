@@ -257,7 +257,7 @@ impl Options {
 ///
 /// # Errors
 /// The page is refused as a whole; whatever the sink was given must not be used.
-pub fn parse<'a>(page: &'a [u8], options: &Options, sink: &mut impl FnMut(Sample<'_>)) -> Result<Report, Refused> {
+pub fn parse(page: &[u8], options: &Options, sink: &mut impl FnMut(Sample<'_>)) -> Result<Report, Refused> {
     let page = page.strip_prefix(b"\xef\xbb\xbf").unwrap_or(page);
     if page.trim_ascii_start().starts_with(b"<") {
         return Err(Refused::Html);

@@ -102,7 +102,7 @@ async fn a_failed_scrape_takes_nothing_and_ends_everything() {
         let mut scraper = scraper(vec![ok("a 1\n"), Turn::Send(bytes), ok("a 2\n")]).await;
         scraper.scrape(Time::from_millis(0)).await;
         let report = scraper.scrape(Time::from_millis(15_000)).await;
-        let ScrapeOutcome::Failed(failure) = &report.outcome else { panic!("{what}: {:?}", report.outcome) };
+        let ScrapeOutcome::Failed(failure) = &report.outcome else { unreachable!("{what}: {:?}", report.outcome) };
         assert_eq!((value(&report, "up"), value(&report, "scrape_samples")), (Some(0.0), Some(0.0)), "{what}");
         assert_eq!(ended(&report), ["a"], "{what}");
         assert_eq!(report.observations.len(), 5, "{what}: the marker and four series of its own");
@@ -188,7 +188,9 @@ async fn a_bad_line_makes_it_partial_and_strict_refuses() {
     let page = "a 1\nb{x=\"1\"y} 2\nc 3\n";
     let url = serve(vec![ok(page), ok(page)]).await;
     let report = Scraper::new(config(&url)).unwrap().scrape(Time::EPOCH).await;
-    let ScrapeOutcome::Partial { error_count: 1, errors } = &report.outcome else { panic!("{:?}", report.outcome) };
+    let ScrapeOutcome::Partial { error_count: 1, errors } = &report.outcome else {
+        unreachable!("{:?}", report.outcome)
+    };
     assert_eq!((errors[0].line, errors[0].column), (2, 8));
     assert_eq!((value(&report, "up"), value(&report, "scrape_line_errors")), (Some(1.0), Some(1.0)));
     let mut strict = Scraper::new(ScrapeConfig { strict: true, ..config(&url) }).unwrap();
@@ -203,6 +205,14 @@ async fn dropped_samples_are_counted_for_the_target() {
     let report = scraper(vec![ok(page)]).await.scrape(Time::EPOCH).await;
     let dropped = report.observations.iter().find(|one| &*one.series.metric == "scrape_samples_dropped_total").unwrap();
     assert_eq!((dropped.series.labels.get("reason"), dropped.value), (Some("dcgm_blank"), 1.0));
+}
+
+#[test]
+fn a_scrape_can_move_between_threads() {
+    fn moves<T: Send>(_: &T) {}
+    let mut scraper = Scraper::new(config("http://127.0.0.1:1/metrics")).unwrap();
+    moves(&scraper);
+    moves(&scraper.scrape(Time::EPOCH));
 }
 
 #[test]
