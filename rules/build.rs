@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The folders beside this file that are a rule crate or a template, by name.
 fn folders(here: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(here)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(here)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     folders.retain(|path| path.join("Cargo.toml").exists() || path.join("template.yaml").exists());
     folders.sort();
     Ok(folders)

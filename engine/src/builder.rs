@@ -195,7 +195,8 @@ impl Builder {
         let sandbox = self.sandbox()?;
         let catalog = self.catalog(&sandbox)?;
         let names: Vec<String> = self.receivers.iter().flatten().map(|receiver| receiver.name.clone()).collect();
-        let routes = self.routes.take().unwrap_or_else(|| RouteTree::to(names.first().map_or("default", String::as_str)));
+        let routes =
+            self.routes.take().unwrap_or_else(|| RouteTree::to(names.first().map_or("default", String::as_str)));
         if self.receivers.is_some() {
             check_receivers(&routes, &names)?;
         }
@@ -273,8 +274,5 @@ impl Builder {
 
 fn check_receivers(routes: &RouteTree, names: &[String]) -> Result<(), BuildError> {
     let missing = routes.receivers().into_iter().find(|wanted| !names.iter().any(|name| name.as_str() == &**wanted));
-    missing.map_or(Ok(()), |found| {
-        Err(BuildError::Receiver { found: found.to_string(), known: names.join(", ") })
-    })
+    missing.map_or(Ok(()), |found| Err(BuildError::Receiver { found: found.to_string(), known: names.join(", ") }))
 }
-

@@ -99,7 +99,7 @@ fn name_of(text: &str) -> Option<String> {
 
 impl Loader<'_> {
     fn start(&mut self, source: &TemplateSource, rule: &TemplateRule, errors: &mut Errors) -> Option<Loaded> {
-        let module = match self.module(source, rule) {
+        let module = match self.module(source, rule.module.as_ref()?, &rule.spec.alert) {
             Ok(module) => module,
             Err(why) => {
                 errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
@@ -119,12 +119,12 @@ impl Loader<'_> {
         }
     }
 
-    fn module(&mut self, source: &TemplateSource, rule: &TemplateRule) -> Result<Rc<Module>, String> {
+    fn module(&mut self, source: &TemplateSource, module: &ModuleRef, alert: &str) -> Result<Rc<Module>, String> {
         let said = |error: LoadError| error.to_string();
-        match &rule.module {
+        match module {
             ModuleRef::Expression { when, until, severity, scope, parameters } => {
                 let spec = ExpressionSpec {
-                    name: rule.spec.alert.to_string(),
+                    name: alert.to_owned(),
                     when: when.clone(),
                     until: until.clone(),
                     severity: *severity,
@@ -139,7 +139,9 @@ impl Loader<'_> {
             }),
             ModuleRef::Wasm(path) => {
                 let (file, bytes) = source.beside(path).map_err(|why| format!("module {path}: {why}"))?;
-                self.shared(&file, |sandbox| sandbox.wasm(&file, &bytes).map_err(|error| format!("module {path}: {error}")))
+                self.shared(&file, |sandbox| {
+                    sandbox.wasm(&file, &bytes).map_err(|error| format!("module {path}: {error}"))
+                })
             }
             ModuleRef::Rhai(path) => {
                 let (file, bytes) = source.beside(path).map_err(|why| format!("module {path}: {why}"))?;

@@ -42,17 +42,17 @@ pub mod scenarios;
 mod status;
 mod store;
 
+pub use watchfire_core::matcher::Matcher;
+pub use watchfire_core::route::{GroupBy, Route};
 pub use watchfire_core::{
     Cause, Condition, Labels, Observation, Occurrence, RuleFailure, Sample, Series, SeriesId, Severity, State, Time,
 };
-pub use watchfire_core::matcher::Matcher;
-pub use watchfire_core::route::{GroupBy, Route};
 pub use watchfire_door as door;
 pub use watchfire_notify as notify;
 
 pub use builder::{BuildError, Builder};
 pub use catalog::{Catalog, Given, TemplateSource};
-pub use load::{at as templates_at, shipped as shipped_templates};
 pub use engine::Engine;
+pub use load::{at as templates_at, shipped as shipped_templates};
 pub use output::{Alert, Output};
 pub use status::{RuleReport, Status, TemplateReport};

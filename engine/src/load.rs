@@ -70,7 +70,8 @@ impl TemplateSource {
 
 fn scenario_files(template: &Path) -> Vec<(String, String)> {
     let folder = template.parent().unwrap_or(Path::new(".")).join("scenarios");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|end| end == "yaml" || end == "yml"));
     paths.sort();
     paths.into_iter().filter_map(|path| Some((path.display().to_string(), fs::read_to_string(&path).ok()?))).collect()

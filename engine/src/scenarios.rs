@@ -28,7 +28,12 @@ pub fn run(source: &TemplateSource, file: &str, text: &str) -> Report {
     let mut errors = Errors::default();
     let scenario = read(file, text, &mut errors);
     let Some(scenario) = scenario.filter(|_| errors.is_empty()) else {
-        return Report { file: file.to_owned(), name: file.to_owned(), failure: Some(errors.to_string()), blessed: None };
+        return Report {
+            file: file.to_owned(),
+            name: file.to_owned(),
+            failure: Some(errors.to_string()),
+            blessed: None,
+        };
     };
     let name = scenario.name.clone();
     match play(source, &scenario) {

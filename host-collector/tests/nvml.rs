@@ -120,17 +120,21 @@ fn a_gpu_that_is_listed_no_more_is_missing() {
 
 #[test]
 fn one_call_that_fails_takes_no_other_with_it() {
-    let script = "PowerUsage 1 -> ret=3\nTemperature 1 -> ret=999\nMemoryInfo_v2 1 -> ret=13\nFieldValues 1 field=82 -> ret=3";
+    let script =
+        "PowerUsage 1 -> ret=3\nTemperature 1 -> ret=999\nMemoryInfo_v2 1 -> ret=13\nFieldValues 1 field=82 -> ret=3";
     let mut host = Host::new(script);
     let report = host.poll();
     assert_eq!(report.gpus, 8);
-    for absent in ["gpu_power_watts", "gpu_temperature_celsius", "gpu_memory_used_ratio", "gpu_memory_temperature_celsius"] {
+    for absent in
+        ["gpu_power_watts", "gpu_temperature_celsius", "gpu_memory_used_ratio", "gpu_memory_temperature_celsius"]
+    {
         assert_eq!(host.value(1, absent), None, "{absent} is absent, not 0");
         assert!(host.value(0, absent).is_some(), "{absent} of the others");
     }
     assert_eq!(host.value(1, "gpu_sm_clock_hertz"), Some(345e6));
     assert_eq!(host.value(1, "gpu_pcie_rx_bytes_total"), Some(1e9), "another field of the same call");
-    let outcome = |metric: &str| report.errors.iter().find(|(_, found, _)| *found == metric).map(|(.., outcome)| *outcome);
+    let outcome =
+        |metric: &str| report.errors.iter().find(|(_, found, _)| *found == metric).map(|(.., outcome)| *outcome);
     assert_eq!(outcome("gpu_power_watts"), Some(Outcome::NotSupported));
     assert_eq!(outcome("gpu_temperature_celsius"), Some(Outcome::Failed(999)));
     assert_eq!(outcome("gpu_memory_used_ratio"), Some(Outcome::NoSymbol));
@@ -187,7 +191,11 @@ fn a_driver_that_does_not_start_is_tried_again_and_recovers() {
 
 #[test]
 fn a_machine_without_gpus_says_so_and_goes_on() {
-    let config = NvmlConfig { library: Some("/nonexistent/libnvidia-ml.so.1".into()), interval: Duration::from_secs(1), host: "h1".into() };
+    let config = NvmlConfig {
+        library: Some("/nonexistent/libnvidia-ml.so.1".into()),
+        interval: Duration::from_secs(1),
+        host: "h1".into(),
+    };
     let mut source = NvmlSource::new(config);
     let mut observations = Vec::new();
     source.poll(Time::from_millis(1000), &mut observations);

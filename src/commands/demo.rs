@@ -73,9 +73,7 @@ fn receivers(hook: &HookServer, mail: &MailServer) -> Result<Vec<ReceiverConfig>
     email.tls = Tls::None;
     Ok(vec![
         ReceiverConfig::new("chat").with(WebhookConfig::new(format!("http://{}/hook", hook.address))),
-        ReceiverConfig::new("on-call")
-            .with(WebhookConfig::new(format!("http://{}/hook", hook.address)))
-            .with(email),
+        ReceiverConfig::new("on-call").with(WebhookConfig::new(format!("http://{}/hook", hook.address))).with(email),
     ])
 }
 
@@ -142,9 +140,15 @@ fn conclude(counts: &Counts, hook: &HookServer, mail: &MailServer) {
     println!();
     println!("{} firings and escalations, {} resolved, {} messages", counts.fired, counts.resolved, counts.messages);
     anstream::println!("{green}delivered{green:#} {} webhooks to http://{}/hook", hook.received().len(), hook.address);
-    anstream::println!("{green}delivered{green:#} {} mails to oncall@demo.watchfire by smtp://{}", mails.len(), mail.address);
+    anstream::println!(
+        "{green}delivered{green:#} {} mails to oncall@demo.watchfire by smtp://{}",
+        mails.len(),
+        mail.address
+    );
     for mail in mails.iter().take(5) {
         anstream::println!("  {dim}{}{dim:#}", mail.subject());
     }
-    println!("\nNext: write your own rule (docs/rules.md), or watch this host: watchfire run -c examples/minimal/watchfire.yaml");
+    println!(
+        "\nNext: write your own rule (docs/rules.md), or watch this host: watchfire run -c examples/minimal/watchfire.yaml"
+    );
 }

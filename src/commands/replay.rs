@@ -29,7 +29,8 @@ pub fn run(args: &Replay) -> Result<Exit, Failure> {
 }
 
 fn open(args: &Replay) -> Result<Vec<Peekable<Input>>, Failure> {
-    let csv = args.csv.iter().map(|pair| pair.parse::<CsvColumn>().map_err(|why| Failure::wrong(format!("--csv: {why}"))));
+    let csv =
+        args.csv.iter().map(|pair| pair.parse::<CsvColumn>().map_err(|why| Failure::wrong(format!("--csv: {why}"))));
     let options = InputOptions { csv: csv.collect::<Result<_, _>>()?, ..InputOptions::default() };
     let open = |path| {
         let input = input::open(path, &options).map_err(Failure::wrong)?;

@@ -151,7 +151,9 @@ impl Service {
             Input::Observations(observations) => self.engine.observe(now(), &observations),
             Input::Condition(condition) => self.engine.condition(now(), condition),
             Input::Ask(question) => self.answer(question),
-            Input::Reload => self.reload().unwrap_or_else(|why| tracing::error!("reload refused, nothing was changed:\n{why}")),
+            Input::Reload => {
+                self.reload().unwrap_or_else(|why| tracing::error!("reload refused, nothing was changed:\n{why}"))
+            }
             Input::Stop => return false,
         }
         true

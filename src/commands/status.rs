@@ -19,7 +19,8 @@ pub fn run(args: &Status) -> Result<Exit, Failure> {
 fn ask(url: &str) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::could_not)?;
     let url = format!("{}/api/v1/status", url.trim_end_matches('/'));
-    let none = |why: String| Failure::could_not(format!("no Watchfire answers at {url}: {why}; is `watchfire run` up?"));
+    let none =
+        |why: String| Failure::could_not(format!("no Watchfire answers at {url}: {why}; is `watchfire run` up?"));
     let text = runtime.block_on(crate::serve::get_text(&url)).map_err(none)?;
     serde_json::from_str(&text).map_err(|error| none(error.to_string()))
 }
@@ -41,7 +42,11 @@ fn show(answer: &Value) {
             _ => String::new(),
         };
         let id = rule["id"].as_str().unwrap_or("?");
-        println!("rule      {id:<44} {:>6} rows {:>8} ticks{trouble}", number(&rule["rows"]), number(&rule["ticks_total"]));
+        println!(
+            "rule      {id:<44} {:>6} rows {:>8} ticks{trouble}",
+            number(&rule["rows"]),
+            number(&rule["ticks_total"])
+        );
     }
     for channel in answer["channels"].as_array().into_iter().flatten() {
         let error = channel["last_error"].as_str().map(|why| format!("  last error: {why}")).unwrap_or_default();

@@ -26,7 +26,9 @@ pub fn run(args: &Test) -> Result<Exit, Failure> {
         }
     }
     if !found {
-        return Err(Failure::could_not("there is no scenario: put YAML files into a folder `scenarios` beside template.yaml"));
+        return Err(Failure::could_not(
+            "there is no scenario: put YAML files into a folder `scenarios` beside template.yaml",
+        ));
     }
     println!("{passed} passed, {failed} failed");
     Ok(if failed == 0 { Exit::Fine } else { Exit::Wrong })

@@ -30,9 +30,7 @@ impl HookServer {
         let app = Router::new().route("/hook", post(keep)).with_state(received.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         std::thread::Builder::new().name("demo-hook".into()).spawn(move || {
-            runtime.block_on(async {
-                axum::serve(tokio::net::TcpListener::from_std(listener)?, app).await
-            })
+            runtime.block_on(async { axum::serve(tokio::net::TcpListener::from_std(listener)?, app).await })
         })?;
         Ok(HookServer { address, received })
     }

@@ -27,7 +27,8 @@ impl Mail {
         let mut lines = text.lines().skip_while(|line| !line.to_ascii_lowercase().starts_with("subject:"));
         let first = lines.next().unwrap_or_default();
         let rest = lines.take_while(|line| line.starts_with([' ', '\t']));
-        let folded: Vec<&str> = std::iter::once(first.get("subject:".len()..).unwrap_or_default()).chain(rest).collect();
+        let folded: Vec<&str> =
+            std::iter::once(first.get("subject:".len()..).unwrap_or_default()).chain(rest).collect();
         folded.iter().map(|part| part.trim()).collect::<Vec<_>>().join(" ")
     }
 }

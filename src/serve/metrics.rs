@@ -12,8 +12,18 @@ pub fn text(engine: &Engine) -> String {
     gauge(&mut out, "watchfire_alerts_pending", "Alerts that are pending.", status.pending as f64);
     gauge(&mut out, "watchfire_series", "Series that are known.", status.series as f64);
     gauge(&mut out, "watchfire_engine_bytes", "Bytes kept for series and rules.", status.bytes as f64);
-    gauge(&mut out, "watchfire_durable", "1 where alerts survive a restart.", f64::from(u8::from(status.durable.is_ok())));
-    gauge(&mut out, "watchfire_templates_invalid", "Templates that could not be loaded.", status.broken_templates.len() as f64);
+    gauge(
+        &mut out,
+        "watchfire_durable",
+        "1 where alerts survive a restart.",
+        f64::from(u8::from(status.durable.is_ok())),
+    );
+    gauge(
+        &mut out,
+        "watchfire_templates_invalid",
+        "Templates that could not be loaded.",
+        status.broken_templates.len() as f64,
+    );
     head(&mut out, "watchfire_samples_total", "counter", "Samples taken.");
     let _ = writeln!(out, "watchfire_samples_total {}", status.samples_total);
     rules(&mut out, &status.rules);
@@ -34,7 +44,9 @@ fn rules(out: &mut String, rules: &[watchfire_engine::RuleReport]) {
     type Read = fn(&watchfire_engine::RuleReport) -> u64;
     let kinds: [(&str, &str, &str, Read); 4] = [
         ("watchfire_rule_ticks_total", "counter", "Ticks of a rule.", |rule| rule.ticks_total),
-        ("watchfire_rule_ticks_missed_total", "counter", "Ticks of a rule that came too late.", |rule| rule.ticks_missed_total),
+        ("watchfire_rule_ticks_missed_total", "counter", "Ticks of a rule that came too late.", |rule| {
+            rule.ticks_missed_total
+        }),
         ("watchfire_rule_failures_total", "counter", "Calls of a rule that failed.", |rule| rule.failures_total),
         ("watchfire_rule_quarantined", "gauge", "1 while a rule is quarantined.", |rule| u64::from(rule.quarantined)),
     ];
@@ -50,7 +62,9 @@ fn channels(out: &mut String, engine: &Engine) {
     let Some(Ok(channels)) = engine.courier().map(|courier| courier.status()) else { return };
     type Read = fn(&watchfire_engine::notify::outbox::ChannelTotals) -> u64;
     let kinds: [(&str, &str, &str, Read); 3] = [
-        ("watchfire_notifications_delivered_total", "counter", "Messages that a receiver has.", |totals| totals.delivered),
+        ("watchfire_notifications_delivered_total", "counter", "Messages that a receiver has.", |totals| {
+            totals.delivered
+        }),
         ("watchfire_notifications_failed_total", "counter", "Messages that were given up.", |totals| totals.failed),
         ("watchfire_notifications_queued", "gauge", "Messages that wait.", |totals| totals.queued),
     ];
@@ -58,7 +72,8 @@ fn channels(out: &mut String, engine: &Engine) {
         head(out, name, kind, help);
         for channel in &channels {
             let totals = &channel.totals;
-            let _ = writeln!(out, "{name}{{receiver={:?},channel={:?}}} {}", totals.receiver, totals.channel, read(totals));
+            let _ =
+                writeln!(out, "{name}{{receiver={:?},channel={:?}}} {}", totals.receiver, totals.channel, read(totals));
         }
     }
 }

@@ -5,11 +5,11 @@ mod metrics;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
-use axum::Router;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchfire_engine::config::Public;
@@ -103,7 +103,8 @@ pub fn alerts_json(alerts: &[watchfire_engine::Alert]) -> Value {
     let one = |alert: &watchfire_engine::Alert| {
         let view = &alert.view;
         let own = [("alertname", &*view.alert), ("severity", view.severity.as_str())];
-        let labels: serde_json::Map<_, _> = view.labels.iter().chain(own).map(|(n, v)| (n.to_owned(), Value::from(v))).collect();
+        let labels: serde_json::Map<_, _> =
+            view.labels.iter().chain(own).map(|(n, v)| (n.to_owned(), Value::from(v))).collect();
         let annotations: serde_json::Map<_, _> =
             alert.annotations.iter().map(|(name, text)| (name.clone(), Value::from(text.as_str()))).collect();
         json!({

@@ -194,12 +194,7 @@ impl Column {
 }
 
 /// No event is a fact: a count of 0. The age and the code of an event that never was are missing.
-fn read_events(
-    window: Option<&mut EventWindow>,
-    codes: &[u32],
-    stat: EventStat,
-    now: Time,
-) -> Result<f64, Quality> {
+fn read_events(window: Option<&mut EventWindow>, codes: &[u32], stat: EventStat, now: Time) -> Result<f64, Quality> {
     let read = window.and_then(|window| window.value(now, codes, stat));
     match stat {
         EventStat::Count | EventStat::DistinctJobs => Ok(read.unwrap_or(0.0)),

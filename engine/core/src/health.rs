@@ -102,9 +102,8 @@ mod tests {
     #[test]
     fn backs_off_then_quarantines_then_doubles_up_to_an_hour() {
         let mut health = Health::default();
-        let waits: Vec<u64> = (0..12)
-            .map(|n| health.failed(Time::from_millis(n * 1000), trap(), INTERVAL).as_secs())
-            .collect();
+        let waits: Vec<u64> =
+            (0..12).map(|n| health.failed(Time::from_millis(n * 1000), trap(), INTERVAL).as_secs()).collect();
         assert_eq!(waits, [5, 10, 30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]);
         assert!(health.is_quarantined());
         assert!(health.succeeded());

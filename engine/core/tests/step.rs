@@ -149,8 +149,10 @@ impl World {
 
 fn expect(world: &World, expected: &[(i64, &str, &str, State, Severity)]) {
     let got = world.transitions();
-    let got: Vec<_> =
-        got.iter().map(|(second, alert, gpu, state, severity)| (*second, &**alert, &**gpu, *state, *severity)).collect();
+    let got: Vec<_> = got
+        .iter()
+        .map(|(second, alert, gpu, state, severity)| (*second, &**alert, &**gpu, *state, *severity))
+        .collect();
     assert_eq!(got, expected);
 }
 
@@ -186,7 +188,11 @@ fn a_lost_gpu_neither_fires_nor_resolves_and_then_is_unknown() {
     assert_eq!(transitions.len(), 2, "{transitions:?}");
     assert_eq!(transitions[0].3, State::Firing);
     assert_eq!(transitions[1].3, State::Unknown);
-    assert_eq!(transitions[1].0, 35 + 900, "stale 15 s after the last sample at 15 s, seen at 35 s, unknown 900 s later");
+    assert_eq!(
+        transitions[1].0,
+        35 + 900,
+        "stale 15 s after the last sample at 15 s, seen at 35 s, unknown 900 s later"
+    );
 }
 
 #[test]
@@ -217,20 +223,14 @@ fn a_host_value_is_spread_over_its_gpus() {
     world.tick_to(0);
     expect(
         &world,
-        &[
-            (0, "Loaded", "0", State::Firing, Severity::Info),
-            (0, "Loaded", "1", State::Firing, Severity::Info),
-        ],
+        &[(0, "Loaded", "0", State::Firing, Severity::Info), (0, "Loaded", "1", State::Firing, Severity::Info)],
     );
 }
 
 #[test]
 fn a_failing_rule_is_quarantined_and_the_other_misses_no_tick() {
     let good = native(vec![metric("gpu_up", Scope::Gpu)], above(0.5, Severity::Warning));
-    let bad = native(
-        vec![metric("gpu_up", Scope::Gpu)],
-        Box::new(|_, _| Err(RuleFailure::Trap("unreachable".into()))),
-    );
+    let bad = native(vec![metric("gpu_up", Scope::Gpu)], Box::new(|_, _| Err(RuleFailure::Trap("unreachable".into()))));
     let mut world = World::new(vec![(spec("Bad", 0), bad), (spec("Good", 0), good)]);
     world.sample(0, "gpu_up", gpu(0), 1.0);
     world.tick_to(100);
@@ -244,7 +244,8 @@ fn a_failing_rule_is_quarantined_and_the_other_misses_no_tick() {
 
 #[test]
 fn junk_is_the_failure_of_its_rule() {
-    let answers: [(&str, fn(&mut Outcome)); 6] = [
+    type Answer = fn(&mut Outcome);
+    let answers: [(&str, Answer); 6] = [
         ("a hit for row 7 of 1", |out| out.hits.push(hit(7, Severity::Info, 1.0))),
         ("two hits for row 0", |out| out.hits.extend([hit(0, Severity::Info, 1.0); 2])),
         ("hold is below raise", |out| out.hits.push(Hit { hold: None, ..hit(0, Severity::Info, 1.0) })),
@@ -352,10 +353,7 @@ fn events_are_inputs() {
     world.tick_to(80);
     expect(
         &world,
-        &[
-            (10, "Xid", "3", State::Firing, Severity::Critical),
-            (70, "Xid", "3", State::Resolved, Severity::Critical),
-        ],
+        &[(10, "Xid", "3", State::Firing, Severity::Critical), (70, "Xid", "3", State::Resolved, Severity::Critical)],
     );
 }
 

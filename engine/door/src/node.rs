@@ -101,7 +101,8 @@ impl Node {
 
     /// As a text that is not empty.
     pub fn word(&self, errors: &mut Errors) -> Option<String> {
-        self.text(errors).filter(|text| !text.is_empty() || self.refuse::<()>("a text that is not empty", errors).is_some())
+        self.text(errors)
+            .filter(|text| !text.is_empty() || self.refuse::<()>("a text that is not empty", errors).is_some())
     }
 
     /// As `true` or `false`.

@@ -108,7 +108,8 @@ fn pairs(items: Vec<Node>, errors: &mut Errors) -> Vec<(Node, Node)> {
             continue;
         };
         if let Some((first, _)) = pairs.iter().find(|(first, _)| first.as_text() == Some(text)) {
-            errors.add(key.place(), format!("key `{text}` is there twice; the first is at line {}", first.place().line));
+            errors
+                .add(key.place(), format!("key `{text}` is there twice; the first is at line {}", first.place().line));
             continue;
         }
         pairs.push((key, value));

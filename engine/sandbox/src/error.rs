@@ -20,7 +20,9 @@ pub struct SandboxError(pub String);
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LoadError {
     /// The file is larger than a module may be.
-    #[error("the module has {found} bytes, more than its limit of {limit}; raise `limits.module_bytes` or make it smaller")]
+    #[error(
+        "the module has {found} bytes, more than its limit of {limit}; raise `limits.module_bytes` or make it smaller"
+    )]
     TooLarge {
         /// Its size.
         found: usize,
@@ -39,7 +41,9 @@ pub enum LoadError {
         hint: &'static str,
     },
     /// It was made for another version of the contract, or for none.
-    #[error("the module {found}; this Watchfire runs {offered}. Rebuild it with a watchfire-sdk of this release, or upgrade Watchfire")]
+    #[error(
+        "the module {found}; this Watchfire runs {offered}. Rebuild it with a watchfire-sdk of this release, or upgrade Watchfire"
+    )]
     Contract {
         /// What was found.
         found: String,

@@ -104,8 +104,13 @@ impl Program for Expression {
 
     fn explain(&mut self, row: u32) -> Result<Option<String>, RuleFailure> {
         let values = self.last.iter().skip(row as usize).step_by(self.rows.max(1));
-        let parts: Vec<String> =
-            self.compiled.shown().iter().zip(values).map(|(name, value)| format!("{name} is {}", short(*value))).collect();
+        let parts: Vec<String> = self
+            .compiled
+            .shown()
+            .iter()
+            .zip(values)
+            .map(|(name, value)| format!("{name} is {}", short(*value)))
+            .collect();
         Ok(Some(parts.join(", ")))
     }
 }

@@ -67,7 +67,7 @@ impl Sandbox {
     /// Why it cannot be run here.
     pub fn wasm(&self, name: &str, bytes: &[u8]) -> Result<Module, LoadError> {
         let module = wasm::WasmModule::load(self.wasm.clone(), name, bytes, &self.limits)?;
-        Ok(Module { name: name.to_owned(), kind: Kind::Wasm(module) })
+        Ok(Module { name: name.to_owned(), kind: Kind::Wasm(Box::new(module)) })
     }
 
     /// Loads a Rhai script; `file` is the name shown in errors.
@@ -97,7 +97,7 @@ pub struct Module {
 }
 
 enum Kind {
-    Wasm(wasm::WasmModule),
+    Wasm(Box<wasm::WasmModule>),
     Rhai(Arc<script::Script>),
     Expression(Arc<expression::Compiled>),
 }

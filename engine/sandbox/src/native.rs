@@ -74,7 +74,14 @@ fn hit(said: &sdk::Hit) -> core::Hit {
     };
     // The contract's causes are the core's, with "unknown" before them.
     let cause = (said.cause as usize).checked_sub(1).and_then(|at| core::Cause::ALL.get(at).copied());
-    core::Hit { row: said.row, raise: level(said.raise), hold: level(said.hold), value: said.value, cause, note: said.note }
+    core::Hit {
+        row: said.row,
+        raise: level(said.raise),
+        hold: level(said.hold),
+        value: said.value,
+        cause,
+        note: said.note,
+    }
 }
 
 fn descriptor(said: sdk::Descriptor) -> Result<Descriptor, String> {

@@ -40,5 +40,8 @@ pub fn event_stat(name: &str) -> Result<EventStat, String> {
 /// The scope with a name.
 pub fn scope(name: &str) -> Result<Scope, String> {
     let known = || Scope::ALL.map(Scope::as_str).join(", ");
-    Scope::ALL.into_iter().find(|scope| scope.as_str() == name).ok_or_else(|| format!("{name:?} is none of {}", known()))
+    Scope::ALL
+        .into_iter()
+        .find(|scope| scope.as_str() == name)
+        .ok_or_else(|| format!("{name:?} is none of {}", known()))
 }

@@ -47,7 +47,11 @@ fn a_good_rule_answers_the_same_everywhere() {
         let out = tick(&mut *program, &[5.0, 6.0, 7.0]).unwrap();
         let hits: Vec<_> = out.hits.iter().map(|hit| (hit.row, hit.raise, hit.hold, hit.value, hit.note)).collect();
         let (info, warning) = (Some(Severity::Info), Some(Severity::Warning));
-        assert_eq!(hits, [(0, info, warning, 1.0, Some(0)), (1, info, warning, 2.0, Some(1))], "{name}: missing is no value");
+        assert_eq!(
+            hits,
+            [(0, info, warning, 1.0, Some(0)), (1, info, warning, 2.0, Some(1))],
+            "{name}: missing is no value"
+        );
         assert_eq!(out.notes, ["group 0", "group 1"], "{name}");
         assert_eq!(out.state, [6.0, 7.0, 8.0], "{name}");
         assert_eq!(&out.derived[..2], [2.0, 4.0], "{name}");
@@ -63,12 +67,16 @@ fn a_good_rule_answers_the_same_everywhere() {
 fn what_goes_wrong_is_a_failure_of_the_rule_and_has_a_name() {
     let is_steps = |failure: &RuleFailure| matches!(failure, RuleFailure::OutOfSteps { rows: 3, .. });
     let is_memory = |failure: &RuleFailure| matches!(failure, RuleFailure::OutOfMemory { .. });
-    let is_junk = |failure: &RuleFailure| matches!(failure, RuleFailure::InvalidOutput(_) | RuleFailure::Trap(_) | RuleFailure::Reported(_));
+    let is_junk = |failure: &RuleFailure| {
+        matches!(failure, RuleFailure::InvalidOutput(_) | RuleFailure::Trap(_) | RuleFailure::Reported(_))
+    };
     let is_large = |failure: &RuleFailure| {
         is_junk(failure) || matches!(failure, RuleFailure::OutputTooLarge { .. } | RuleFailure::OutOfSteps { .. })
     };
-    let is_said = |failure: &RuleFailure| matches!(failure, RuleFailure::Reported(said) if said.contains("said so itself"));
-    let deeds: [(&str, &dyn Fn(&RuleFailure) -> bool); 7] = [
+    let is_said =
+        |failure: &RuleFailure| matches!(failure, RuleFailure::Reported(said) if said.contains("said so itself"));
+    type Expected<'a> = &'a dyn Fn(&RuleFailure) -> bool;
+    let deeds: [(&str, Expected<'_>); 7] = [
         ("loop-for-ever", &is_steps),
         ("allocate-without-end", &is_memory),
         ("million-hits", &is_large),
@@ -101,13 +109,21 @@ fn settings_are_refused_by_name() {
         assert_eq!(problems[0].path, "dou", "{name}: {problems:?}");
         assert!(module.start(&json!({"dou": "good"})).is_err(), "{name}");
         let large = json!({"do": "x".repeat(70_000)});
-        assert!(name == "rhai" || module.validate(&large).unwrap_err()[0].message.contains("more than the limit of 65536"));
+        assert!(
+            name == "rhai" || module.validate(&large).unwrap_err()[0].message.contains("more than the limit of 65536")
+        );
     }
 }
 
 #[test]
 fn more_wasm_junk_is_told_apart() {
-    let limits = Limits { memory_bytes: 256 << 20, steps_max: u64::MAX, steps_base: 4_000_000_000, wall: Duration::from_secs(20), ..Limits::default() };
+    let limits = Limits {
+        memory_bytes: 256 << 20,
+        steps_max: u64::MAX,
+        steps_base: 4_000_000_000,
+        wall: Duration::from_secs(20),
+        ..Limits::default()
+    };
     let sandbox = Sandbox::new(SandboxConfig { limits, ..SandboxConfig::default() }).unwrap();
     let module = sandbox.wasm("naughty", test_rules::module("naughty").unwrap()).unwrap();
     let fail = |deed: &str| tick(&mut *module.start(&json!({"do": deed})).unwrap(), &[1.0; 3]).unwrap_err();
@@ -138,13 +154,19 @@ fn what_is_no_rule_of_this_contract_is_refused() {
     assert!(matches!(load(&vec![0; (4 << 20) + 1]), LoadError::TooLarge { .. }));
     assert!(matches!(load(&core("(module)")), LoadError::Contract { .. }));
     assert!(matches!(load(&core("(component)")), LoadError::Contract { .. }));
-    let wasi = load(&core(r#"(module (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32))))"#));
+    let wasi = load(&core(
+        r#"(module (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32))))"#,
+    ));
     assert_eq!(
         wasi.to_string(),
         "the module imports \"wasi_snapshot_preview1.fd_write\", which rules cannot have; build for wasm32-unknown-unknown, which needs no WASI, in place of wasm32-wasip1 or wasm32-wasip2"
     );
     let other = core(r#"(component (instance $i) (export "watchfire:rule/rule@9.0.0" (instance $i)))"#);
-    assert!(load(&other).to_string().starts_with("the module was built for watchfire:rule@9.0.0; this Watchfire runs watchfire:rule@0.1.0"));
+    assert!(
+        load(&other)
+            .to_string()
+            .starts_with("the module was built for watchfire:rule@9.0.0; this Watchfire runs watchfire:rule@0.1.0")
+    );
     let code = wasmtime::Engine::default().precompile_component(&core("(component)")).unwrap();
     assert!(load(&code).to_string().contains("compiled code already"));
 }
@@ -157,7 +179,13 @@ fn a_changed_cache_file_is_never_run() {
         let config = SandboxConfig { cache_dir: Some(cache.clone()), ..SandboxConfig::default() };
         Sandbox::new(config).unwrap().wasm("naughty", test_rules::module("naughty").unwrap()).unwrap();
     };
-    let code = || std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some_and(|e| e == "bin")).unwrap();
+    let code = || {
+        std::fs::read_dir(&cache)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.extension().is_some_and(|e| e == "bin"))
+            .unwrap()
+    };
     load();
     let kept = std::fs::read(code()).unwrap();
     for change in [40, kept.len() / 2, kept.len() - 1] {
@@ -180,10 +208,16 @@ fn scripts_cannot_harm_their_host() {
         assert!(matches!(tick(&mut *program, &[1.0; 3]), Err(RuleFailure::Trap(_))), "{deed}");
     }
     let load = |body: &str| {
-        let source = format!("fn describe() {{ #{{ name: \"x\", inputs: [#{{ metric: \"gpu_up\" }}] }} }}\nfn evaluate(b, out) {{ {body} }}");
+        let source = format!(
+            "fn describe() {{ #{{ name: \"x\", inputs: [#{{ metric: \"gpu_up\" }}] }} }}\nfn evaluate(b, out) {{ {body} }}"
+        );
         sandbox().rhai("x", "x.rhai", &source).and_then(|module| module.start(&json!({})))
     };
-    let run = |body: &str| load(body).map_err(|error| error.to_string()).and_then(|mut program| tick(&mut *program, &[]).map_err(|error| error.to_string()));
+    let run = |body: &str| {
+        load(body)
+            .map_err(|error| error.to_string())
+            .and_then(|mut program| tick(&mut *program, &[]).map_err(|error| error.to_string()))
+    };
     for absent in ["sleep(1e300);", "timestamp();", "eval(\"1\");", "import \"x\" as y;", "parse_json(\"{}\");"] {
         assert!(run(absent).is_err(), "{absent}");
     }

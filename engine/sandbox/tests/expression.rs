@@ -45,12 +45,17 @@ fn raises_while_when_holds_and_holds_until_until() {
 
 #[test]
 fn window_functions_become_inputs() {
-    let program = load("rate(gpu_ecc_corrected_total, \"10m\") > 0.1 && quantile(gpu_power_watts, 0.9, \"5m\") > 1", None, None).unwrap();
+    let program =
+        load("rate(gpu_ecc_corrected_total, \"10m\") > 0.1 && quantile(gpu_power_watts, 0.9, \"5m\") > 1", None, None)
+            .unwrap();
     let inputs = &program.descriptor().inputs;
-    let aggregates: Vec<Aggregate> = inputs.iter().map(|input| match input.reads {
-        Reads::Metric { aggregate, .. } => aggregate,
-        Reads::Event { .. } => Aggregate::Last,
-    }).collect();
+    let aggregates: Vec<Aggregate> = inputs
+        .iter()
+        .map(|input| match input.reads {
+            Reads::Metric { aggregate, .. } => aggregate,
+            Reads::Event { .. } => Aggregate::Last,
+        })
+        .collect();
     assert_eq!(aggregates, [Aggregate::Rate, Aggregate::Quantile(0.9)]);
     assert_eq!(inputs[0].window, Duration::from_secs(600));
 }

@@ -152,7 +152,7 @@ fn templates(node: Option<Node>, folder: &Path, errors: &mut Errors) -> (Vec<Tem
 
 fn at(node: &Node, folder: &Path, errors: &mut Errors) -> Vec<TemplateSource> {
     let Some(path) = node.word(errors) else { return Vec::new() };
-    match load::at(&folder.join(&path)) {
+    match load::at(&folder.join(path.trim_start_matches("./"))) {
         Ok(sources) if sources.is_empty() => {
             errors.add(node.place(), format!("there is no template.yaml in {path} or below"));
             sources
@@ -174,7 +174,10 @@ fn named_shipped(node: &Node, errors: &mut Errors) -> Vec<TemplateSource> {
         match all.iter().find(|template| template.name == name) {
             Some(template) => found.push(TemplateSource::Shipped(*template)),
             None => {
-                let message = format!("Watchfire ships no template `{name}`; it ships {}", known().collect::<Vec<_>>().join(", "));
+                let message = format!(
+                    "Watchfire ships no template `{name}`; it ships {}",
+                    known().collect::<Vec<_>>().join(", ")
+                );
                 match nearest(&name, known()) {
                     Some(near) => errors.hint(node.place(), message, format!("did you mean `{near}`?")),
                     None => errors.add(node.place(), message),

@@ -27,7 +27,8 @@ fn read_below(node: &Node, parent: Option<&Route>, depth: usize, errors: &mut Er
         }
     };
     let defaults = parent.cloned().unwrap_or_else(|| Route::to(receiver.as_str()));
-    let mut route = Route { receiver: receiver.into(), matchers: Vec::new(), routes: Vec::new(), continue_: false, ..defaults };
+    let mut route =
+        Route { receiver: receiver.into(), matchers: Vec::new(), routes: Vec::new(), continue_: false, ..defaults };
     own_settings(&mut map, &mut route, parent.is_none(), errors);
     let nodes = map.take("routes").and_then(|node| node.list(errors)).unwrap_or_default();
     let routes = nodes.iter().filter_map(|node| read_below(node, Some(&route), depth + 1, errors)).collect();
@@ -38,7 +39,11 @@ fn read_below(node: &Node, parent: Option<&Route>, depth: usize, errors: &mut Er
 fn own_settings(map: &mut Map, route: &mut Route, is_root: bool, errors: &mut Errors) {
     if let Some(node) = map.take("matchers") {
         if is_root {
-            errors.hint(node.place(), "the root route has no matchers: it takes everything", "put them on a route below `routes`");
+            errors.hint(
+                node.place(),
+                "the root route has no matchers: it takes everything",
+                "put them on a route below `routes`",
+            );
         }
         let matchers = node.one_or_more();
         let matcher = |text: &str| Matcher::parse(text).map_err(|error| error.to_string());

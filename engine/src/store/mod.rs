@@ -3,7 +3,6 @@
 
 mod stored;
 
-
 use rusqlite::{Connection, Transaction, params};
 use watchfire_core::engine::Changes;
 use watchfire_core::group::GroupRecord;
@@ -73,7 +72,9 @@ pub fn save(tx: &Transaction<'_>, changes: &Changes) -> rusqlite::Result<()> {
 
 fn put(tx: &Transaction<'_>, table: &str, key: &str, record: Option<String>) -> rusqlite::Result<()> {
     match record {
-        Some(record) => tx.prepare_cached(&format!("INSERT OR REPLACE INTO {table} VALUES (?1, ?2)"))?.execute([key, &record]),
+        Some(record) => {
+            tx.prepare_cached(&format!("INSERT OR REPLACE INTO {table} VALUES (?1, ?2)"))?.execute([key, &record])
+        }
         None => tx.prepare_cached(&format!("DELETE FROM {table} WHERE key = ?1"))?.execute([key]),
     }
     .map(drop)
@@ -137,4 +138,3 @@ fn load_states(db: &Connection) -> rusqlite::Result<(Vec<StateRecord>, usize)> {
     }
     Ok(states)
 }
-

@@ -206,7 +206,9 @@ impl From<&MemberRecord> for StoredMember {
 impl StoredMember {
     fn into_record(self) -> Option<MemberRecord> {
         let told = match (self.told_severity, self.told_starts_at) {
-            (Some(severity), Some(at)) => Some(Told { severity: severity.parse().ok()?, starts_at: Time::from_millis(at) }),
+            (Some(severity), Some(at)) => {
+                Some(Told { severity: severity.parse().ok()?, starts_at: Time::from_millis(at) })
+            }
             _ => None,
         };
         Some(MemberRecord { alert: self.alert.into_view()?, told })

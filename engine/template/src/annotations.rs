@@ -35,7 +35,8 @@ impl Annotations {
         let context = context_of(alert);
         let render = |text: &str| {
             let rendered = environment.render_str(text, &context);
-            let rendered = rendered.unwrap_or_else(|error| format!("(this text could not be rendered: {})", words(&error)));
+            let rendered =
+                rendered.unwrap_or_else(|error| format!("(this text could not be rendered: {})", words(&error)));
             cut(rendered)
         };
         self.0.iter().map(|(name, text)| (name.clone(), render(text))).collect()
@@ -58,7 +59,8 @@ fn context_of(alert: &Context) -> Value {
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.add_filter("percent", |value: f64| format!("{:.1} %", value * 100.0));
-    environment.add_filter("round", |value: f64, digits: Option<usize>| format!("{value:.*}", digits.unwrap_or(0).min(12)));
+    environment
+        .add_filter("round", |value: f64, digits: Option<usize>| format!("{value:.*}", digits.unwrap_or(0).min(12)));
     environment.add_filter("humanize", |value: f64| humanize(value, 1000.0));
     environment.add_filter("humanize_bytes", |value: f64| format!("{}iB", humanize(value, 1024.0)));
     environment

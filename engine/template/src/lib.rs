@@ -41,8 +41,8 @@ pub struct Template {
 pub struct TemplateRule {
     /// How it is judged.
     pub spec: RuleSpec,
-    /// The code that decides.
-    pub module: ModuleRef,
+    /// The code that decides; none where what was written is wrong.
+    pub module: Option<ModuleRef>,
     /// Its settings as JSON.
     pub settings: serde_json::Value,
     /// Its settings as written, to find the place of a setting by its path.

@@ -70,7 +70,10 @@ fn rules(map: &mut Map, around: &Around<'_>, errors: &mut Errors) -> Vec<Templat
     for node in nodes {
         let Some(rule) = read_rule(&node, around, errors) else { continue };
         if !names.insert(rule.spec.alert.clone()) {
-            errors.add(node.place(), format!("alert `{}` is there twice; names must differ within a template", rule.spec.alert));
+            errors.add(
+                node.place(),
+                format!("alert `{}` is there twice; names must differ within a template", rule.spec.alert),
+            );
         }
         rules.push(rule);
     }

@@ -27,7 +27,7 @@ pub(crate) fn read_rule(node: &Node, around: &Around<'_>, errors: &mut Errors) -
     hold_for.check_ladder(settings_node.as_ref(), errors);
     let rule = TemplateRule {
         spec: spec(alert, &mut map, &hold_for, around, errors),
-        module: module.unwrap_or_else(|| ModuleRef::Shipped(String::new())),
+        module,
         settings: settings_node.as_ref().map_or(serde_json::Value::Null, Node::to_json),
         settings_node,
         annotations: map.take("annotations").map(|node| Annotations::read(&node, errors)).unwrap_or_default(),
@@ -59,7 +59,10 @@ fn spec(alert: String, map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, e
         labels: labels(map, errors),
         hold_for: hold_for.spans,
         keep_firing_for: duration(map, "keep_firing_for", errors).unwrap_or_default(),
-        missing_data: map.take("missing_data").and_then(|node| node.parse_with(errors, missing_data)).unwrap_or_default(),
+        missing_data: map
+            .take("missing_data")
+            .and_then(|node| node.parse_with(errors, missing_data))
+            .unwrap_or_default(),
         missing_after: duration(map, "missing_after", errors).unwrap_or(RuleSpec::MISSING_AFTER_DEFAULT),
         cause: map.take("cause").and_then(|node| node.parse::<Cause>(errors)),
         interval,
@@ -121,10 +124,15 @@ impl HoldFor {
         let mut unseen = Errors::default();
         let Some(mut settings) = settings.map(&mut unseen) else { return };
         let ladders = [settings.take("above"), settings.take("below")];
-        for (name, ..) in ladders.into_iter().flatten().filter_map(|node| node.map(&mut unseen)).flat_map(Map::entries) {
+        for (name, ..) in ladders.into_iter().flatten().filter_map(|node| node.map(&mut unseen)).flat_map(Map::entries)
+        {
             let Ok(severity) = name.parse::<Severity>() else { continue };
             if self.spans.get(severity).is_none() {
-                errors.hint(graded.place(), format!("`for` says nothing of {severity}, which has a limit"), format!("add `{severity}: 0s` to fire at once"));
+                errors.hint(
+                    graded.place(),
+                    format!("`for` says nothing of {severity}, which has a limit"),
+                    format!("add `{severity}: 0s` to fire at once"),
+                );
             }
         }
     }
@@ -136,9 +144,13 @@ fn module(map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, errors: &mut E
     match (module, when) {
         (Some(module), None) => {
             for (key, node) in expression.iter().filter_map(|(key, node)| Some((key, node.as_ref()?))) {
-                errors.hint(node.place(), format!("`{key}` goes with `when`, not with `module`"), "put it under `with`, if the module knows it");
+                errors.hint(
+                    node.place(),
+                    format!("`{key}` goes with `when`, not with `module`"),
+                    "put it under `with`, if the module knows it",
+                );
             }
-            module.parse_with(errors, |text| named_module(text, around.shipped))
+            named_module(&module, around.shipped, errors)
         }
         (None, Some(when)) => {
             let [(_, until), (_, severity), (_, scope)] = expression;
@@ -151,7 +163,11 @@ fn module(map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, errors: &mut E
             })
         }
         (None, None) => {
-            errors.hint(map.place(), "the rule has neither `module` nor `when`", "write `module: threshold`, or `when:` with an expression");
+            errors.hint(
+                map.place(),
+                "the rule has neither `module` nor `when`",
+                "write `module: threshold`, or `when:` with an expression",
+            );
             None
         }
         (Some(module), Some(_)) => {
@@ -182,17 +198,22 @@ fn scope_of(word: &str) -> Result<Scope, String> {
     Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(|| format!("{word:?} is none of {known}"))
 }
 
-fn named_module(text: &str, shipped: &[&str]) -> Result<ModuleRef, String> {
+fn named_module(node: &Node, shipped: &[&str], errors: &mut Errors) -> Option<ModuleRef> {
+    let text = node.word(errors)?;
     if text.ends_with(".wasm") {
-        return Ok(ModuleRef::Wasm(text.to_owned()));
+        return Some(ModuleRef::Wasm(text));
     }
     if text.ends_with(".rhai") {
-        return Ok(ModuleRef::Rhai(text.to_owned()));
+        return Some(ModuleRef::Rhai(text));
     }
-    if shipped.contains(&text) {
-        return Ok(ModuleRef::Shipped(text.to_owned()));
+    if shipped.contains(&text.as_str()) {
+        return Some(ModuleRef::Shipped(text));
     }
-    let near = nearest(text, shipped.iter().copied()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let known = shipped.join(", ");
-    Err(format!("there is no module `{text}`; expected one of {known}, or a file ./NAME.wasm or ./NAME.rhai{near}"))
+    let message = format!("there is no module `{text}`; expected one of {known}, or a file ./NAME.wasm or ./NAME.rhai");
+    match nearest(&text, shipped.iter().copied()) {
+        Some(near) => errors.hint(node.place(), message, format!("did you mean `{near}`?")),
+        None => errors.add(node.place(), message),
+    }
+    None
 }

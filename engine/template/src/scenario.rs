@@ -70,7 +70,8 @@ pub struct Seen {
 pub fn read(file: &str, text: &str, errors: &mut Errors) -> Option<Scenario> {
     let mut map = watchfire_door::read(file, text, errors)?.map(errors)?;
     let name = map.require("scenario", errors).and_then(|node| node.word(errors));
-    let interval = map.require("interval", errors).and_then(|node| node.duration(errors)).filter(|span| !span.is_zero());
+    let interval =
+        map.require("interval", errors).and_then(|node| node.duration(errors)).filter(|span| !span.is_zero());
     let stale_after = map.take("stale_after").and_then(|node| node.duration(errors));
     let series = read_series(&mut map, stale_after.unwrap_or(Series::STALE_AFTER_DEFAULT), errors);
     let events = list(&mut map, "events", errors).iter().filter_map(|node| event(node, errors)).collect();

@@ -65,14 +65,20 @@ pub fn diagram(expect: &[Expected], seen: &[Seen], missing: &[&Expected], left: 
     rows.extend(seen.iter().map(|seen| {
         let extra = left.iter().any(|one| std::ptr::eq(*one, seen));
         let time = Some(seen.transition.time);
-        if extra { (time, String::new(), format!("+ {}", got(seen))) } else { (time, format!("  {}", got(seen)), format!("  {}", got(seen))) }
+        if extra {
+            (time, String::new(), format!("+ {}", got(seen)))
+        } else {
+            (time, format!("  {}", got(seen)), format!("  {}", got(seen)))
+        }
     }));
     rows.sort_by_key(|(time, ..)| *time);
     for (_, left, right) in rows {
         let _ = writeln!(text, "{left:<40} {right}");
     }
     for expected in missing {
-        let near = seen.iter().find(|seen| *seen.transition.alert.alert == *expected.alert && expected.at.is_none_or(|at| at == seen.transition.time));
+        let near = seen.iter().find(|seen| {
+            *seen.transition.alert.alert == *expected.alert && expected.at.is_none_or(|at| at == seen.transition.time)
+        });
         if let Some(near) = near {
             let _ = writeln!(text, "nearest to `{}`: {}", wanted(expected), expectation(near));
         }

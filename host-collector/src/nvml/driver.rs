@@ -77,8 +77,11 @@ pub fn state_of(error: NvmlError) -> State {
 /// Whether the PCI bus has an NVIDIA display or 3D controller.
 fn has_device() -> bool {
     let devices = std::fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten();
-    let read = |entry: &std::fs::DirEntry, file: &str| std::fs::read_to_string(entry.path().join(file)).unwrap_or_default();
-    devices.into_iter().any(|entry| read(&entry, "vendor").trim() == VENDOR && read(&entry, "class").starts_with("0x03"))
+    let read =
+        |entry: &std::fs::DirEntry, file: &str| std::fs::read_to_string(entry.path().join(file)).unwrap_or_default();
+    devices
+        .into_iter()
+        .any(|entry| read(&entry, "vendor").trim() == VENDOR && read(&entry, "class").starts_with("0x03"))
 }
 
 impl Driver {

@@ -76,7 +76,14 @@ impl Gpus {
         Ok(uuid)
     }
 
-    fn read(&mut self, uuid: &str, device: &Device<'_>, now: Time, out: &mut Vec<Observation>, report: &mut PollReport) {
+    fn read(
+        &mut self,
+        uuid: &str,
+        device: &Device<'_>,
+        now: Time,
+        out: &mut Vec<Observation>,
+        report: &mut PollReport,
+    ) {
         let interval = self.interval;
         let Some(gpu) = self.known.get_mut(uuid) else { return };
         gpu.seen_at = now;
@@ -95,9 +102,17 @@ impl Gpus {
     }
 
     /// A GPU whose handle cannot be had keeps its last known identity.
-    fn unreachable(&mut self, index: u32, error: &NvmlError, now: Time, out: &mut Vec<Observation>, report: &mut PollReport) {
+    fn unreachable(
+        &mut self,
+        index: u32,
+        error: &NvmlError,
+        now: Time,
+        out: &mut Vec<Observation>,
+        report: &mut PollReport,
+    ) {
         let name = self.at_index.get(&index).cloned().unwrap_or_else(|| format!("index {index}"));
-        let labels = || Labels::new([("host", self.host.clone()), ("gpu", index.to_string()), ("pci", "unknown".to_owned())]);
+        let labels =
+            || Labels::new([("host", self.host.clone()), ("gpu", index.to_string()), ("pci", "unknown".to_owned())]);
         let gpu = self.known.entry(name.clone()).or_insert_with(|| Gpu::new(labels()));
         gpu.seen_at = now;
         gpu.down(now, self.interval, out, &format!("NVML says: {error}"));
@@ -187,7 +202,9 @@ impl Gpu {
         }
         let gpu = self.name().to_owned();
         match outcome {
-            Some(outcome) if outcome.is_permanent() => tracing::info!(gpu, metric, ?outcome, "not readable on this GPU"),
+            Some(outcome) if outcome.is_permanent() => {
+                tracing::info!(gpu, metric, ?outcome, "not readable on this GPU")
+            }
             Some(outcome) => tracing::warn!(gpu, metric, ?outcome, "reading fails"),
             None => tracing::info!(gpu, metric, "reading works again"),
         }

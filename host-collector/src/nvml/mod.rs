@@ -16,8 +16,8 @@ use std::time::Duration;
 use watchfire_core::{Labels, Observation, Series, Time};
 
 use driver::Driver;
-use gpu::Gpus;
 pub use driver::{State, retry_after};
+use gpu::Gpus;
 pub use outcome::Outcome;
 pub use thread::{NvmlHandle, spawn};
 

@@ -7,6 +7,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 
 use super::outcome::Outcome;
+use crate::metrics::THROTTLES;
 
 /// Where readings go: metric, value or why there is none.
 pub type Sink<'a> = dyn FnMut(&'static str, Result<f64, Outcome>) + 'a;
@@ -37,19 +38,6 @@ const SINGLE: [(&str, Read); 15] = [
 fn ecc(gpu: &Device<'_>, error: MemoryError, counter: EccCounter) -> Result<f64, NvmlError> {
     gpu.total_ecc_errors(error, counter).map(|count| count as f64)
 }
-
-/// Clock event reasons of nvml.h, split into one series each so that a rule needs no bit arithmetic.
-const REASONS: [(u64, &str); 9] = [
-    (0x1, "gpu_throttle_idle"),
-    (0x2, "gpu_throttle_app_clocks"),
-    (0x4, "gpu_throttle_sw_power_cap"),
-    (0x8, "gpu_throttle_hw_slowdown"),
-    (0x10, "gpu_throttle_sync_boost"),
-    (0x20, "gpu_throttle_sw_thermal"),
-    (0x40, "gpu_throttle_hw_thermal"),
-    (0x80, "gpu_throttle_hw_power_brake"),
-    (0x100, "gpu_throttle_display"),
-];
 
 /// Memory temperature, and PCIe bytes sent and received. The PCIe call of NVML blocks for 20 ms a counter; the fields
 /// do not.
@@ -98,16 +86,16 @@ fn memory(gpu: &Device<'_>, sink: &mut Sink<'_>) {
     }
 }
 
-/// The raw bits are kept as well; the wrapper would drop those it does not know.
+/// Split into one series each, so that a rule needs no bit arithmetic; the raw bits are kept as well. The wrapper would drop those it does not know.
 fn reasons(gpu: &Device<'_>, sink: &mut Sink<'_>) {
     match raw_reasons(gpu) {
         Ok(bits) => {
             sink("gpu_throttle_reasons", Ok(bits as f64));
-            REASONS.iter().for_each(|(bit, metric)| sink(metric, Ok(f64::from(u8::from(bits & bit != 0)))));
+            THROTTLES.iter().for_each(|(bit, metric)| sink(metric, Ok(f64::from(u8::from(bits & bit != 0)))));
         }
         Err(outcome) => {
             sink("gpu_throttle_reasons", Err(outcome));
-            REASONS.iter().for_each(|(_, metric)| sink(metric, Err(outcome)));
+            THROTTLES.iter().for_each(|(_, metric)| sink(metric, Err(outcome)));
         }
     }
 }

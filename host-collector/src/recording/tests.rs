@@ -120,6 +120,21 @@ fn joined_recordings_begin_anew_and_a_torn_one_is_gone_on_with() {
 }
 
 #[test]
+fn nothing_of_a_long_torn_line_is_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.rec");
+    std::fs::write(&path, format!("{MAGIC}\ns 0 1 a{{b=\"{}", "x".repeat(200_000))).unwrap();
+    drop(append_to(&path, &Header::default()).unwrap());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{MAGIC}\n{MAGIC}\n"));
+    std::fs::write(&path, &MAGIC[..9]).unwrap();
+    drop(append_to(&path, &Header::default()).unwrap());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{MAGIC}\n"));
+    std::fs::write(&path, "somebody's letter").unwrap();
+    assert!(append_to(&path, &Header::default()).unwrap_err().to_string().contains("is no recording"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's letter");
+}
+
+#[test]
 fn mistakes_are_told_with_their_place() {
     let told = |body: &str| read(&format!("{MAGIC}\n{body}\n")).2.unwrap();
     let cases = [

@@ -104,13 +104,24 @@ impl<W: Write> Writer<W> {
 /// Goes on with the recording at `path`, or begins it. A line that a crash tore is cut off first.
 ///
 /// # Errors
-/// The file cannot be opened, read or written.
+/// The file cannot be opened, read or written, or holds something else, which is not touched.
 pub fn append_to(path: &Path, header: &Header) -> io::Result<Writer<File>> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    refuse_others(&mut file)?;
     let whole = whole_lines(&mut file)?;
     file.set_len(whole)?;
     file.seek(SeekFrom::Start(whole))?;
     Writer::new(file, header)
+}
+
+/// A file that does not begin as a recording does is somebody's.
+fn refuse_others(file: &mut File) -> io::Result<()> {
+    let mut head = Vec::new();
+    file.take(MAGIC.len() as u64).read_to_end(&mut head)?;
+    if MAGIC.as_bytes().starts_with(&head) {
+        return Ok(());
+    }
+    Err(invalid("the file exists and is no recording; it was not touched, choose another name".to_owned()))
 }
 
 /// Bytes up to and with the last line end.

@@ -90,7 +90,9 @@ mod tests {
     fn below_is_the_mirror_image() {
         use Level::{None, Warning};
         let low = r#"{"metric": "gpu_memory_used_ratio", "below": {"warning": 0.3}, "clear_above": {"warning": 0.4}}"#;
-        for (value, raise, hold) in [(0.29, Warning, Warning), (0.3, None, Warning), (0.4, None, Warning), (0.41, None, None)] {
+        for (value, raise, hold) in
+            [(0.29, Warning, Warning), (0.3, None, Warning), (0.4, None, Warning), (0.41, None, None)]
+        {
             assert_eq!(judged(low, value), (raise, hold), "{value}");
         }
     }
@@ -112,26 +114,41 @@ mod tests {
     fn explains_what_it_saw() {
         let mut bench = Bench::<Threshold>::new(HOT).unwrap();
         bench.tick(&[&[92.0]]).unwrap();
-        assert_eq!(
-            bench.explain(0).unwrap(),
-            "gpu_temperature_celsius 92 is above 90 (critical), clears below 85"
-        );
+        assert_eq!(bench.explain(0).unwrap(), "gpu_temperature_celsius 92 is above 90 (critical), clears below 85");
     }
 
     #[test]
     fn what_is_wrong_with_settings_is_told_with_its_path() {
         let cases = [
             (r#"{"metric": "gpu_up"}"#, "above: set `above` or `below`"),
-            (r#"{"metric": "gpu_up", "above": {"warning": 9}, "below": {"warning": 1}}"#, "below: set `above` or `below`, not both"),
-            (r#"{"metric": "gpu_up", "above": {"warning": 9, "critical": 8}}"#, "above.critical: 8 is not beyond 9 of warning"),
-            (r#"{"metric": "gpu_up", "above": {"warning": 9}, "clear_below": {"warning": 9.5}}"#, "clear_below.warning: 9.5 is beyond the limit 9"),
-            (r#"{"metric": "gpu_up", "above": {"warning": 9}, "clear_below": {"critical": 5}}"#, "clear_below.critical: there is no limit for critical"),
-            (r#"{"metric": "gpu_up", "above": {"warning": 9}, "clear_above": {"warning": 5}}"#, "clear_above: goes with `below`; use `clear_below`"),
+            (
+                r#"{"metric": "gpu_up", "above": {"warning": 9}, "below": {"warning": 1}}"#,
+                "below: set `above` or `below`, not both",
+            ),
+            (
+                r#"{"metric": "gpu_up", "above": {"warning": 9, "critical": 8}}"#,
+                "above.critical: 8 is not beyond 9 of warning",
+            ),
+            (
+                r#"{"metric": "gpu_up", "above": {"warning": 9}, "clear_below": {"warning": 9.5}}"#,
+                "clear_below.warning: 9.5 is beyond the limit 9",
+            ),
+            (
+                r#"{"metric": "gpu_up", "above": {"warning": 9}, "clear_below": {"critical": 5}}"#,
+                "clear_below.critical: there is no limit for critical",
+            ),
+            (
+                r#"{"metric": "gpu_up", "above": {"warning": 9}, "clear_above": {"warning": 5}}"#,
+                "clear_above: goes with `below`; use `clear_below`",
+            ),
             (r#"{"metric": "gpu_up", "above": {}}"#, "above: no severity is set"),
             (r#"{"metric": "gpu_up", "above": {"warnin": 9}}"#, "warnin: unknown field `warnin`"),
             (r#"{"metric": "x_up", "above": {"warning": 9}}"#, "scope: the name \"x_up\" tells no scope"),
             (r#"{"metric": "gpu_up", "above": {"warning": 9}, "aggregate": "mean"}"#, "window: `mean` needs a window"),
-            (r#"{"metric": "gpu_up", "above": {"warning": 9}, "aggregate": "mean", "window": "5 x"}"#, "window: \"5 x\" is no duration"),
+            (
+                r#"{"metric": "gpu_up", "above": {"warning": 9}, "aggregate": "mean", "window": "5 x"}"#,
+                "window: \"5 x\" is no duration",
+            ),
         ];
         for (settings, expected) in cases {
             let error = Bench::<Threshold>::new(settings).map(|_| ()).unwrap_err();

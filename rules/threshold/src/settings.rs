@@ -26,8 +26,6 @@ struct Limits {
     emergency: Option<f64>,
 }
 
-
-
 const LEVELS: [(Level, &str); 4] = [
     (Level::Info, "info"),
     (Level::Warning, "warning"),
@@ -113,7 +111,8 @@ impl Settings {
             (None, None) => return refuse(errors, "above", "set `above` or `below`".into()),
             (Some(_), Some(_)) => return refuse(errors, "below", "set `above` or `below`, not both".into()),
         };
-        let (stray, its) = if sign > 0.0 { (self.clear_above, "clear_above") } else { (self.clear_below, "clear_below") };
+        let (stray, its) =
+            if sign > 0.0 { (self.clear_above, "clear_above") } else { (self.clear_below, "clear_below") };
         if stray.is_some() {
             let other = if sign > 0.0 { "below" } else { "above" };
             return refuse(errors, its, format!("goes with `{other}`; use `{clear_name}`"));
@@ -147,7 +146,8 @@ impl Settings {
                 return refuse(errors, "scope", format!("{word:?} is none of host, gpu, device, job, rank"));
             }
             _ => {
-                let message = format!("the name {:?} tells no scope; set `scope` to host, gpu, device, job or rank", self.metric);
+                let message =
+                    format!("the name {:?} tells no scope; set `scope` to host, gpu, device, job or rank", self.metric);
                 return refuse(errors, "scope", message);
             }
         })
@@ -184,7 +184,11 @@ impl Settings {
         };
         match text[..digits].parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms)) {
             Some(ms) if ms > 0 => Some(ms),
-            _ => refuse(errors, "window", format!("{text:?} is no duration; expected a number with s, m, h or d, such as 5m")),
+            _ => refuse(
+                errors,
+                "window",
+                format!("{text:?} is no duration; expected a number with s, m, h or d, such as 5m"),
+            ),
         }
     }
 }

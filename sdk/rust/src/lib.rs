@@ -38,7 +38,7 @@
 //! assert_eq!((hits.len(), hits[0].row), (1, 1));
 //! ```
 
-#[allow(clippy::all, missing_docs, unsafe_op_in_unsafe_fn, clippy::allow_attributes_without_reason, clippy::unwrap_used, clippy::panic, reason = "generated")]
+#[allow(clippy::all, clippy::too_many_lines, missing_docs, unsafe_op_in_unsafe_fn, clippy::allow_attributes_without_reason, clippy::unwrap_used, clippy::panic, reason = "generated")]
 #[rustfmt::skip]
 pub mod bindings;
 pub mod guest;

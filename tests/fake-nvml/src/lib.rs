@@ -60,8 +60,10 @@ impl Fake {
 /// The library as cargo built it: beside the test's binary, or one folder up.
 fn built() -> io::Result<PathBuf> {
     let exe = std::env::current_exe()?;
-    let mut found = exe.ancestors().skip(1).take(2).flat_map(|folder| {
-        [folder.join("libfake_nvml.so"), folder.join("deps/libfake_nvml.so")]
-    });
+    let mut found = exe
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .flat_map(|folder| [folder.join("libfake_nvml.so"), folder.join("deps/libfake_nvml.so")]);
     found.find(|path| path.exists()).ok_or_else(|| io::Error::other("libfake_nvml.so was not built beside this test"))
 }

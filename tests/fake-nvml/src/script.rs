@@ -87,7 +87,13 @@ fn rule(line: &str) -> Option<Rule> {
     let (call, action) = line.split_once("->")?;
     let mut words = call.split_whitespace();
     let (function, gpu) = (words.next()?.to_owned(), words.next()?);
-    let mut rule = Rule { function, gpu: gpu.parse().ok(), field: None, polls: (0, u64::MAX), action: parse_action(action.trim())? };
+    let mut rule = Rule {
+        function,
+        gpu: gpu.parse().ok(),
+        field: None,
+        polls: (0, u64::MAX),
+        action: parse_action(action.trim())?,
+    };
     for word in words {
         match word.split_once('=')? {
             ("field", value) => rule.field = value.parse().ok(),
@@ -121,7 +127,9 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_fits_answers() {
-        let (rules, gpus) = parse("gpus 2\n# no\nTemperature 1 poll=3..4 -> value=91\n* 1 -> ret=15\nFieldValues * field=82 -> ret=3\n");
+        let (rules, gpus) = parse(
+            "gpus 2\n# no\nTemperature 1 poll=3..4 -> value=91\n* 1 -> ret=15\nFieldValues * field=82 -> ret=3\n",
+        );
         let mut script = Script { rules, gpus, poll: 3, ..Script::default() };
         assert_eq!(script.gpus, 2);
         assert_eq!(script.action("Temperature", Some(1), None), Some(Action::Value(91.0)));

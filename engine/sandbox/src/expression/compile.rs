@@ -7,7 +7,7 @@ use super::words::{Read, rewrite};
 use super::{Condition, ExpressionSpec};
 use crate::scope::aggregate;
 use crate::script::sandboxed;
-use crate::{LoadError, Limits};
+use crate::{Limits, LoadError};
 
 /// Operations that one row may cost.
 const STEPS_PER_ROW: u64 = 1_000;
@@ -63,7 +63,11 @@ impl Compiled {
     }
 
     /// Judges a condition on the values of one row.
-    pub(super) fn is_true(&self, condition: &Condition, variables: &mut Variables<'static>) -> Result<bool, RuleFailure> {
+    pub(super) fn is_true(
+        &self,
+        condition: &Condition,
+        variables: &mut Variables<'static>,
+    ) -> Result<bool, RuleFailure> {
         let said = self.engine.eval_ast_with_scope::<bool>(variables, &condition.ast);
         said.map_err(|error| {
             let words = error.to_string();
@@ -136,9 +140,7 @@ fn narrowest(told: &[Option<Scope>]) -> Option<Scope> {
 fn input(read: &Read, scope: Scope) -> Result<Input, String> {
     let (how, window) = match &read.window {
         None => (Aggregate::Last, std::time::Duration::ZERO),
-        Some((function, quantile, window)) => {
-            (aggregate(function, *quantile)?, crate::script::window(window)?)
-        }
+        Some((function, quantile, window)) => (aggregate(function, *quantile)?, crate::script::window(window)?),
     };
     let reads = Reads::Metric { name: read.metric.as_str().into(), aggregate: how };
     Ok(Input { reads, scope, window, required: true })

@@ -77,7 +77,9 @@ fn take_call<'a>(function: &str, inner: &'a str, out: &mut Rewritten) -> Result<
     }
     let quantile = match (function, args.len()) {
         ("quantile", 3) => Some(args[1].parse::<f64>().map_err(|_| format!("{:?} is no quantile", args[1]))?),
-        ("quantile", _) => return Err("`quantile` needs a metric, a number and a window: quantile(m, 0.99, \"5m\")".to_owned()),
+        ("quantile", _) => {
+            return Err("`quantile` needs a metric, a number and a window: quantile(m, 0.99, \"5m\")".to_owned());
+        }
         (_, 2) => None,
         _ => return Err(format!("`{function}` needs a metric and a window: {function}(m, \"5m\")")),
     };

@@ -119,18 +119,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     };
     let seconds = text[..digits].parse::<u64>().ok().and_then(|number| number.checked_mul(unit_s));
     let seconds = seconds.filter(|seconds| *seconds > 0);
-    seconds.map(Duration::from_secs).ok_or_else(|| {
-        format!("{text:?} is no window; expected a number with s, m, h or d, such as 5m")
-    })
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("{text:?} is no window; expected a number with s, m, h or d, such as 5m"))
 }
 
 /// Reads what `validate_settings` gave: an array of `#{path, message}`.
 pub fn problems(said: &Dynamic) -> Result<(), Vec<SettingProblem>> {
     let Value::Array(items) = to_json(said) else { return Ok(()) };
     let word = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let problems: Vec<SettingProblem> = items
-        .iter()
-        .map(|item| SettingProblem { path: word(item, "path"), message: word(item, "message") })
-        .collect();
+    let problems: Vec<SettingProblem> =
+        items.iter().map(|item| SettingProblem { path: word(item, "path"), message: word(item, "message") }).collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

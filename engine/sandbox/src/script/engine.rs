@@ -13,7 +13,7 @@ use rhai::{AST, Dynamic, Engine, EvalAltResult, ParseError, Position};
 use watchfire_core::RuleFailure;
 
 use super::frame;
-use crate::{LoadError, Limits};
+use crate::{Limits, LoadError};
 
 /// How many operations pass between two looks at the clock.
 const OPERATIONS_PER_LOOK: u64 = 4096;
@@ -153,5 +153,10 @@ fn placed(file: &str, at: Position, message: &str) -> String {
 pub fn compile_error(file: &str, error: &ParseError) -> LoadError {
     let at = error.position();
     let message = error.err_type().to_string();
-    LoadError::Script { file: file.to_owned(), line: at.line().unwrap_or(1), column: at.position().unwrap_or(1), message }
+    LoadError::Script {
+        file: file.to_owned(),
+        line: at.line().unwrap_or(1),
+        column: at.position().unwrap_or(1),
+        message,
+    }
 }

@@ -12,10 +12,10 @@ mod program;
 use rhai::{AST, CallFnOptions, Dynamic, FuncArgs, Scope};
 use watchfire_core::{Descriptor, RuleFailure};
 
-use crate::{LoadError, Limits, SettingProblem};
+use crate::{Limits, LoadError, SettingProblem};
+pub use describe::duration as window;
 use engine::ScriptEngine;
 pub use engine::{compile_error, sandboxed};
-pub use describe::duration as window;
 pub use program::ScriptProgram;
 
 /// A loaded script.
@@ -103,7 +103,10 @@ impl Script {
         Ok(ScriptProgram::new(running, self.descriptor.clone(), settings, self.limits.clone()))
     }
 
-    fn merge(&self, settings: &serde_json::Value) -> Result<serde_json::Map<String, serde_json::Value>, Vec<SettingProblem>> {
+    fn merge(
+        &self,
+        settings: &serde_json::Value,
+    ) -> Result<serde_json::Map<String, serde_json::Value>, Vec<SettingProblem>> {
         let mut merged = self.defaults.clone();
         let Some(given) = settings.as_object() else { return Ok(merged) };
         let mut problems = Vec::new();

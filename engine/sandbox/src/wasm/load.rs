@@ -6,7 +6,7 @@ use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
 use super::CONTRACT;
-use crate::{LoadError, Limits};
+use crate::{Limits, LoadError};
 
 const RULE_INTERFACE: &str = "watchfire:rule/rule@0.1.0";
 const IMPORTS: [&str; 2] = ["watchfire:rule/host@0.1.0", "watchfire:rule/types@0.1.0"];

@@ -13,15 +13,15 @@ mod load;
 mod program;
 mod store;
 
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::{Config, Engine};
 use watchfire_core::Descriptor;
 
-use crate::{LoadError, Limits, SandboxConfig, SandboxError, SettingProblem};
+use crate::{Limits, LoadError, SandboxConfig, SandboxError, SettingProblem};
 use cache::Cache;
 pub use load::componentize;
 pub use program::WasmProgram;

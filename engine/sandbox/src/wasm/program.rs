@@ -8,7 +8,7 @@ use watchfire_core::{Batch, Descriptor, Outcome, Program, RuleFailure, Target};
 use super::bindings::types;
 use super::store::{Guest, Live};
 use super::{Host, convert};
-use crate::{LoadError, Limits};
+use crate::{Limits, LoadError};
 
 /// A configured WebAssembly rule. Its instance is thrown away at any failure and built anew at the next call.
 pub struct WasmProgram {

@@ -9,7 +9,7 @@ use watchfire_core::{Descriptor, RuleFailure};
 
 use super::bindings::{WatchfireRule, types, watchfire::rule::host};
 use super::{CONTRACT, TICK, convert};
-use crate::{LoadError, Limits, SettingProblem};
+use crate::{Limits, LoadError, SettingProblem};
 
 /// What the host keeps for one instance.
 pub struct Guest {

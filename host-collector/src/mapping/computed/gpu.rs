@@ -53,7 +53,7 @@ pub(super) fn up(state: &mut State, page: &mut Page<'_>) {
         }
         let wait = if hosts.contains(&host_of(gpu)) { Duration::ZERO } else { ALL_GONE_AFTER };
         if page.now.since(gpu.seen) > page.missing_after + wait {
-            
+            page.emit(&mut gpu.up, 0.0);
         }
     }
 }
