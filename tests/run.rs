@@ -1,8 +1,9 @@
 //! `watchfire run` as a process, with a scripted driver below and a receiver above.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod world;
 
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use fake_nvml::{Fake, uuid_of};
@@ -20,6 +21,11 @@ fn driver(script: &str) -> (tempfile::TempDir, Fake) {
     (folder, fake)
 }
 
+/// The next request, or what Watchfire logged instead.
+fn next(requests: &Receiver<Request>, place: &Place) -> Request {
+    requests.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nothing was told:\n{}", place.log()))
+}
+
 fn alerts(request: &Request) -> Vec<&Value> {
     request.body["alerts"].as_array().into_iter().flatten().collect()
 }
@@ -30,7 +36,7 @@ fn a_gpu_lost_at_the_fifth_poll_is_named_and_the_others_go_on() {
     let place = Place::new(&fake.library, PRESENCE);
     let requests = receive(place.hook);
     let running = place.start();
-    let request = requests.recv_timeout(PATIENCE).expect(&place.log());
+    let request = next(&requests, &place);
     let told = alerts(&request);
     assert_eq!(told.len(), 1, "{request:?}");
     let labels = &told[0]["labels"];
@@ -79,7 +85,7 @@ fn rules_that_misbehave_are_quarantined_and_the_thermal_rule_misses_no_tick() {
     let thermal = rule(&status, "GpuTooHot");
     assert!(thermal["ticks_total"].as_u64().unwrap() >= 3, "{thermal}");
     assert_eq!((&thermal["ticks_missed_total"], &thermal["failures_total"]), (&0.into(), &0.into()));
-    let request = requests.recv_timeout(PATIENCE).expect(&place.log());
+    let request = next(&requests, &place);
     assert_eq!(alerts(&request)[0]["labels"]["alertname"], "WatchfireRuleQuarantined");
 }
 
@@ -97,7 +103,7 @@ fn kill_nine_between_firing_and_delivery_loses_nothing() {
 
     let requests = receive(place.hook);
     let running = place.start();
-    let first = requests.recv_timeout(PATIENCE).expect(&place.log());
+    let first = next(&requests, &place);
     let key = first.header("idempotency-key").unwrap().to_owned();
     assert_eq!(
         (alerts(&first)[0]["status"].as_str(), alerts(&first)[0]["startsAt"].as_str()),
@@ -105,7 +111,7 @@ fn kill_nine_between_firing_and_delivery_loses_nothing() {
     );
 
     fake.script("Temperature 2 -> value=40").unwrap();
-    let last = requests.recv_timeout(PATIENCE).expect(&place.log());
+    let last = next(&requests, &place);
     assert_eq!(
         (alerts(&last)[0]["status"].as_str(), alerts(&last)[0]["startsAt"].as_str()),
         (Some("resolved"), Some(&*active_at))
@@ -123,7 +129,7 @@ fn a_restart_while_firing_repeats_nothing() {
     let place = Place::new(&fake.library, HEAT);
     let requests = receive(place.hook);
     let running = place.start();
-    requests.recv_timeout(PATIENCE).expect(&place.log());
+    next(&requests, &place);
     eventually("it is recorded", || (running.status()["channels"][0]["delivered"] == 1).then_some(()));
     assert!(running.terminate().1);
     let running = place.start();
@@ -138,7 +144,7 @@ fn a_broken_template_leaves_the_host_watched_and_a_broken_reload_changes_nothing
     let place = Place::new(&fake.library, "template: broken\nversion: 1.0.0\nrules: [{alert: X, module: nothing}]\n");
     let requests = receive(place.hook);
     let running = place.start();
-    let request = requests.recv_timeout(PATIENCE).expect(&place.log());
+    let request = next(&requests, &place);
     assert_eq!(alerts(&request)[0]["labels"]["alertname"], "WatchfireTemplateInvalid");
     assert_eq!(running.status()["engine"]["rules"], Value::Array(Vec::new()));
     std::fs::write(place.folder.path().join("template.yaml"), HEAT).unwrap();
@@ -146,6 +152,6 @@ fn a_broken_template_leaves_the_host_watched_and_a_broken_reload_changes_nothing
     eventually("the good template runs", || {
         (running.status()["engine"]["rules"][0]["id"] == "heat/GpuTooHot").then_some(())
     });
-    let resolved = requests.recv_timeout(PATIENCE).expect(&place.log());
+    let resolved = next(&requests, &place);
     assert_eq!(alerts(&resolved)[0]["status"], "resolved");
 }

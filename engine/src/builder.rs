@@ -224,6 +224,7 @@ impl Builder {
             limits: self.limits.clone(),
             cache_dir: self.cache_dir.take(),
             signal_handlers: self.signal_handlers,
+            ..SandboxConfig::default()
         };
         Sandbox::new(config).map_err(|error| BuildError::SetUp(error.to_string()))
     }

@@ -17,7 +17,7 @@ rules:
     for: 30s
     severity: critical
     cause: hardware
-    annotations: {summary: "fan of GPU {{ labels.gpu }} on {{ labels.host }} stands still at {{ note }}"}
+    annotations: {summary: "fan of GPU {{ labels.gpu }} on {{ labels.host }} stands still{% if note %}: {{ note }}{% endif %}"}
 "#;
 
 fn main() -> Result<(), BuildError> {

@@ -1,5 +1,5 @@
 //! A running Watchfire and what it talks to, for tests of the whole.
-#![allow(dead_code, clippy::unwrap_used, reason = "each test uses a part of this")]
+#![allow(dead_code, clippy::unwrap_used, clippy::panic, reason = "each test uses a part of this")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -38,10 +38,31 @@ pub use wasm::componentize;
 pub struct SandboxConfig {
     /// Limits of each rule.
     pub limits: Limits,
-    /// Where compiled code is kept; nowhere if none. See [`wasm`] for what it is safe against.
+    /// Where compiled code is kept; nowhere if none. The folder must be this user's and writable by
+    /// nobody else; each file is sealed with a key that lies in it, and one that was changed is never run.
     pub cache_dir: Option<PathBuf>,
     /// Whether wasmtime may install its signal handlers.
     pub signal_handlers: bool,
+    /// What guards the host.
+    pub guards: Guards,
+}
+
+/// What guards the host against WebAssembly rules. All on by default, and on in everything that Watchfire runs; they
+/// can be taken away one by one to measure what each costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guards {
+    /// Steps are counted, and run out.
+    pub fuel: bool,
+    /// The wall-clock fuse.
+    pub fuse: bool,
+    /// Each NaN has the same bits, so that a replay is exact.
+    pub canonical_nans: bool,
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        Guards { fuel: true, fuse: true, canonical_nans: true }
+    }
 }
 
 /// Loads modules. Cheap to clone.

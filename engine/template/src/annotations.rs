@@ -50,8 +50,8 @@ fn context_of(alert: &Context) -> Value {
         alert => &*alert.alert,
         template => &*alert.template,
         severity => alert.severity.as_str(),
-        cause => alert.cause.map(|cause| cause.as_str()),
-        note => alert.note.as_deref(),
+        cause => alert.cause.map_or("", |cause| cause.as_str()),
+        note => alert.note.as_deref().unwrap_or_default(),
         value => alert.value,
     }
 }

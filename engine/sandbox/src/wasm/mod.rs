@@ -21,7 +21,7 @@ use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::{Config, Engine};
 use watchfire_core::Descriptor;
 
-use crate::{Limits, LoadError, SandboxConfig, SandboxError, SettingProblem};
+use crate::{Guards, Limits, LoadError, SandboxConfig, SandboxError, SettingProblem};
 use cache::Cache;
 pub use load::componentize;
 pub use program::WasmProgram;
@@ -37,6 +37,7 @@ pub struct Host {
     engine: Engine,
     linker: Linker<Guest>,
     cache: Option<Cache>,
+    guards: Guards,
     /// Its end stops the ticker.
     _ticker: Sender<()>,
 }
@@ -49,18 +50,19 @@ impl Host {
         let mut linker = Linker::new(&engine);
         bindings::WatchfireRule::add_to_linker::<_, wasmtime::component::HasSelf<_>>(&mut linker, |guest| guest)
             .map_err(said)?;
+        let guards = config.guards;
         let cache = config.cache_dir.and_then(|folder| Cache::open(folder, &engine));
         let ticker = start_ticker(&engine).map_err(|error| SandboxError(error.to_string()))?;
-        Ok(Host { engine, linker, cache, _ticker: ticker })
+        Ok(Host { engine, linker, cache, guards, _ticker: ticker })
     }
 }
 
 fn engine_config(config: &SandboxConfig) -> Config {
     let mut engine = Config::new();
     engine
-        .consume_fuel(true)
-        .epoch_interruption(true)
-        .cranelift_nan_canonicalization(true)
+        .consume_fuel(config.guards.fuel)
+        .epoch_interruption(config.guards.fuse)
+        .cranelift_nan_canonicalization(config.guards.canonical_nans)
         .wasm_relaxed_simd(false)
         .max_wasm_stack(Limits::WASM_STACK_BYTES)
         .signals_based_traps(config.signal_handlers)
@@ -125,7 +127,7 @@ impl WasmModule {
     }
 
     fn instantiate(&self) -> Result<store::Live, LoadError> {
-        Ok(store::Live::new(&self.host.engine, &self.name, &self.pre, &self.limits)?)
+        Ok(store::Live::new(&self.host, &self.name, &self.pre, &self.limits)?)
     }
 }
 

@@ -32,7 +32,7 @@ impl WasmProgram {
         limits: Limits,
         settings: String,
     ) -> Result<Self, LoadError> {
-        let mut live = Live::new(&host.engine, name, &pre, &limits)?;
+        let mut live = Live::new(&host, name, &pre, &limits)?;
         live.configure(&settings)?;
         let descriptor = live.describe()?;
         Ok(WasmProgram {
@@ -63,7 +63,7 @@ impl WasmProgram {
     }
 
     fn revive(&self) -> Result<Live, RuleFailure> {
-        let mut live = Live::new(&self.host.engine, &self.name, &self.pre, &self.limits)?;
+        let mut live = Live::new(&self.host, &self.name, &self.pre, &self.limits)?;
         live.configure(&self.settings).map_err(|error| match error {
             LoadError::Failed(failure) => failure,
             other => RuleFailure::Reported(other.to_string()),

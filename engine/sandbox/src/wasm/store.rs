@@ -4,18 +4,20 @@ use std::fmt;
 use std::time::Duration;
 
 use wasmtime::component::InstancePre;
-use wasmtime::{Engine, ResourceLimiter, Store, Trap};
+use wasmtime::{ResourceLimiter, Store, Trap};
 use watchfire_core::{Descriptor, RuleFailure};
 
-use super::bindings::{WatchfireRule, types, watchfire::rule::host};
-use super::{CONTRACT, TICK, convert};
-use crate::{Limits, LoadError, SettingProblem};
+use super::bindings::watchfire::rule::host as imports;
+use super::bindings::{WatchfireRule, types};
+use super::{CONTRACT, Host, TICK, convert};
+use crate::{Guards, Limits, LoadError, SettingProblem};
 
 /// What the host keeps for one instance.
 pub struct Guest {
     name: String,
     limits: Limits,
     log_lines_left: usize,
+    guards: Guards,
 }
 
 /// A limit of the store that was hit, told by its type.
@@ -60,7 +62,7 @@ impl ResourceLimiter for Guest {
 
 impl types::Host for Guest {}
 
-impl host::Host for Guest {
+impl imports::Host for Guest {
     fn log(&mut self, line: String) {
         if let Some(left) = self.log_lines_left.checked_sub(1) {
             self.log_lines_left = left;
@@ -86,9 +88,14 @@ pub struct Live {
 
 impl Live {
     /// Instantiates a module.
-    pub fn new(engine: &Engine, name: &str, pre: &InstancePre<Guest>, limits: &Limits) -> Result<Self, RuleFailure> {
-        let guest = Guest { name: name.to_owned(), limits: limits.clone(), log_lines_left: limits.log_lines };
-        let mut store = Store::new(engine, guest);
+    pub fn new(host: &Host, name: &str, pre: &InstancePre<Guest>, limits: &Limits) -> Result<Self, RuleFailure> {
+        let guest = Guest {
+            name: name.to_owned(),
+            limits: limits.clone(),
+            log_lines_left: limits.log_lines,
+            guards: host.guards,
+        };
+        let mut store = Store::new(&host.engine, guest);
         store.limiter(|guest| guest);
         let budget = init_budget(limits);
         arm(&mut store, &budget).map_err(|error| failure(error, &budget))?;
@@ -170,7 +177,9 @@ fn init_budget(limits: &Limits) -> Budget {
 }
 
 fn arm(store: &mut Store<Guest>, budget: &Budget) -> wasmtime::Result<()> {
-    store.set_fuel(budget.steps)?;
+    if store.data().guards.fuel {
+        store.set_fuel(budget.steps)?;
+    }
     let ticks = budget.wall.as_millis().div_ceil(TICK.as_millis()) + 1;
     store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX));
     store.set_hostcall_fuel(budget.output_bytes);
