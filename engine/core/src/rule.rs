@@ -233,7 +233,9 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RuleFailure {
     /// The deterministic budget ran out.
-    #[error("used up its budget of {limit} steps at {rows} rows; raise `limits.steps` or do less per row")]
+    #[error(
+        "used up its budget of {limit} steps at {rows} rows; do less for each row, or raise the steps of the engine's `Limits`"
+    )]
     OutOfSteps {
         /// The budget.
         limit: u64,
@@ -247,13 +249,17 @@ pub enum RuleFailure {
         limit: Duration,
     },
     /// It asked for more memory than it may have.
-    #[error("asked for more memory than its limit of {limit_bytes} bytes; raise `limits.memory` or keep less")]
+    #[error(
+        "asked for more memory than its limit of {limit_bytes} bytes; keep less, or raise `memory_bytes` of the engine's `Limits`"
+    )]
     OutOfMemory {
         /// The limit.
         limit_bytes: u64,
     },
     /// Its answer was too large.
-    #[error("answered more than its limit of {limit_bytes} bytes; raise `limits.output` or report fewer hits")]
+    #[error(
+        "answered more than its limit of {limit_bytes} bytes; report fewer hits, or raise `output_bytes` of the engine's `Limits`"
+    )]
     OutputTooLarge {
         /// The limit.
         limit_bytes: u64,

@@ -21,7 +21,7 @@ pub struct SandboxError(pub String);
 pub enum LoadError {
     /// The file is larger than a module may be.
     #[error(
-        "the module has {found} bytes, more than its limit of {limit}; raise `limits.module_bytes` or make it smaller"
+        "the module has {found} bytes, more than its limit of {limit}; make it smaller, or raise `module_bytes` of the engine's `Limits`"
     )]
     TooLarge {
         /// Its size.
@@ -51,7 +51,9 @@ pub enum LoadError {
         offered: &'static str,
     },
     /// Compiling it took too long.
-    #[error("compiling the module took longer than {0:?}; raise `limits.compile` or make it smaller")]
+    #[error(
+        "compiling the module took longer than {0:?}; make it smaller, or raise `compile` of the engine's `Limits`"
+    )]
     CompileTime(std::time::Duration),
     /// It does not compile or link.
     #[error("the module cannot be compiled: {0}")]
@@ -71,6 +73,9 @@ pub enum LoadError {
     /// What it says of itself is wrong.
     #[error("what the module says of itself is wrong: {0}")]
     Describe(String),
+    /// An expression is wrong.
+    #[error("the expression is wrong: {0}")]
+    Expression(String),
     /// It failed while it was started.
     #[error("the module failed at its start: it {0}")]
     Failed(#[from] RuleFailure),

@@ -103,7 +103,10 @@ impl Program for Expression {
     }
 
     fn explain(&mut self, row: u32) -> Result<Option<String>, RuleFailure> {
-        let values = self.last.iter().skip(row as usize).step_by(self.rows.max(1));
+        if row as usize >= self.rows {
+            return Ok(None);
+        }
+        let values = self.last.iter().skip(row as usize).step_by(self.rows);
         let parts: Vec<String> = self
             .compiled
             .shown()

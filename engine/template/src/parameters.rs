@@ -66,7 +66,8 @@ impl Parameters {
 
     /// The numbers among the values, for expressions.
     pub fn numbers(&self) -> BTreeMap<String, f64> {
-        let number = |parameter: &Parameter| parameter.value.as_text()?.parse().ok();
+        let number =
+            |parameter: &Parameter| parameter.value.as_text()?.parse().ok().filter(|number: &f64| number.is_finite());
         self.0.iter().filter_map(|(name, parameter)| Some((name.clone(), number(parameter)?))).collect()
     }
 

@@ -9,6 +9,9 @@ use watchfire_sdk::prelude::*;
 
 use settings::{Ladder, Settings};
 
+/// Rows that are looked at together: nearly all are calm, and a block of calm rows costs one look.
+const BLOCK: usize = 16;
+
 /// The rule.
 #[derive(Debug)]
 pub struct Threshold {
@@ -36,11 +39,16 @@ impl Rule for Threshold {
     }
 
     fn evaluate(&mut self, rows: &Rows<'_>, report: &mut Report) -> Result<(), String> {
-        let calm = self.ladder.calm();
-        for (row, (value, quality)) in rows.column(0).iter().zip(rows.quality(0)).enumerate() {
-            if *quality == 0 && self.ladder.is_beyond(*value, calm) {
+        let (values, quality) = (rows.column(0), rows.quality(0));
+        for (block, (values, quality)) in values.chunks(BLOCK).zip(quality.chunks(BLOCK)).enumerate() {
+            if self.ladder.is_calm(values) {
+                continue;
+            }
+            for (at, (value, _)) in values.iter().zip(quality).enumerate().filter(|(_, (_, quality))| **quality == 0) {
                 let (raise, hold) = self.ladder.judge(*value);
-                report.hit(row, raise, hold, *value);
+                if hold as u8 > Level::None as u8 {
+                    report.hit(block * BLOCK + at, raise, hold, *value);
+                }
             }
         }
         Ok(())

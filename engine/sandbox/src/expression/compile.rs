@@ -9,6 +9,8 @@ use crate::scope::aggregate;
 use crate::script::sandboxed;
 use crate::{Limits, LoadError};
 
+/// On how many made-up rows a rule is tried before it is used.
+const TRIALS: u32 = 64;
 /// Operations that one row may cost.
 const STEPS_PER_ROW: u64 = 1_000;
 
@@ -24,12 +26,12 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles a rule, and tries it once on zeros and once on ones so that a type error shows before it ships.
+    /// Compiles a rule, and tries it on made-up rows so that a type error shows before it ships.
     pub fn new(spec: ExpressionSpec, limits: &Limits) -> Result<Self, LoadError> {
-        let said = |message: String| LoadError::Describe(message);
         let mut engine = sandboxed(limits);
         // Each name in the rewritten text is one of ours.
         engine.set_max_operations(STEPS_PER_ROW).set_strict_variables(false);
+        let said = |message: String| LoadError::Expression(message);
         let first = rewrite(&spec.when, &spec.parameters, Vec::new()).map_err(said)?;
         let when = Condition::new(&engine, &first.text, &spec.when).map_err(said)?;
         let (until, reads) = match &spec.until {
@@ -46,12 +48,17 @@ impl Compiled {
         Ok(compiled)
     }
 
+    /// Tries the rule on values that make each comparison go both ways somewhere: what stands behind an `&&` is seen
+    /// only where what is before it is true.
     fn try_out(&self) -> Result<(), String> {
-        for value in [0.0, 1.0] {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for round in 0..TRIALS {
             let mut variables = Variables::new();
-            self.variables.iter().for_each(|name| {
-                variables.push(name.clone(), value);
-            });
+            for name in &self.variables {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let picked = [0.0, 1.0, -1e18, 1e18, 0.5][usize::try_from(random >> 33).unwrap_or(0) % 5];
+                variables.push(name.clone(), if round < 2 { f64::from(round) } else { picked });
+            }
             for condition in [Some(&self.when), self.until.as_ref()].into_iter().flatten() {
                 self.is_true(condition, &mut variables).map_err(|failure| match failure {
                     RuleFailure::Reported(why) => why,

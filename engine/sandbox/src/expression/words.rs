@@ -29,14 +29,18 @@ pub struct Rewritten {
 
 /// Rewrites one expression; `reads` are those of an expression before it, which share their names.
 pub fn rewrite(text: &str, parameters: &BTreeMap<String, f64>, reads: Vec<Read>) -> Result<Rewritten, String> {
+    if let Some(banned) = ["//", "/*", "`", "{", "}", ";", "'"].into_iter().find(|banned| text.contains(banned)) {
+        return Err(format!("{banned:?} has no place in an expression"));
+    }
     let mut out = Rewritten { text: String::new(), reads };
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let (token, after) = split_token(rest, c);
         rest = after;
         if let Some(name) = token.strip_prefix('$') {
-            let value = parameters.get(name).ok_or_else(|| format!("there is no parameter `${name}`"))?;
-            out.text += &format!("{value:?}");
+            let value =
+                parameters.get(name).ok_or_else(|| format!("there is no parameter `${name}`, or it is no number"))?;
+            out.text += &format!("({value:?})");
         } else if !is_name(c) || KEYWORDS.contains(&token) {
             out.text += token;
         } else if let Some(inner) = rest.trim_start().strip_prefix('(') {
@@ -52,9 +56,13 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
+fn is_inside(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == ':'
+}
+
 /// A name with its `$`, a number, a quoted text, or one other character.
 fn split_token(text: &str, first: char) -> (&str, &str) {
-    let inside = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let inside = is_inside;
     let end = match first {
         '"' => text[1..].find('"').map_or(text.len(), |at| at + 2),
         '$' => 1 + text[1..].find(|c| !inside(c)).unwrap_or(text.len() - 1),
@@ -71,7 +79,8 @@ fn take_call<'a>(function: &str, inner: &'a str, out: &mut Rewritten) -> Result<
     let end = inner.find(')').ok_or_else(|| format!("`{function}(` has no `)`"))?;
     let args: Vec<&str> = inner[..end].split(',').map(str::trim).collect();
     let last = args.last().copied().unwrap_or_default();
-    if !WINDOW_FUNCTIONS.contains(&function) || !last.starts_with('"') {
+    let is_nested = inner[..end].contains('(');
+    if is_nested || !WINDOW_FUNCTIONS.contains(&function) || !last.starts_with('"') {
         out.text += &format!("{function}(");
         return Ok(inner);
     }
@@ -83,6 +92,12 @@ fn take_call<'a>(function: &str, inner: &'a str, out: &mut Rewritten) -> Result<
         (_, 2) => None,
         _ => return Err(format!("`{function}` needs a metric and a window: {function}(m, \"5m\")")),
     };
+    if !args[0].starts_with(is_name) || !args[0].chars().all(is_inside) {
+        return Err(format!(
+            "{:?} is no metric's name; `{function}` looks back at one metric, not at a calculation",
+            args[0]
+        ));
+    }
     let window = (function.to_owned(), quantile, last.trim_matches('"').to_owned());
     out.text += &variable(args[0], Some(window), &mut out.reads);
     Ok(&inner[end + 1..])
@@ -113,13 +128,19 @@ mod tests {
     #[test]
     fn metrics_become_plain_names() {
         let cases = [
-            ("gpu_up < $low && host_load1 > 1e3", "m0 < 0.3 && m1 > 1e3"),
+            ("gpu_up < $low && host_load1 > 1e3", "m0 < (0.3) && m1 > 1e3"),
+            ("max(mean(a, \"5m\"), b) > 2", "max(m0, m1) > 2"),
+            ("a > 1 // so", "\"//\" has no place in an expression"),
+            (
+                "mean(a * 2, \"5m\") > 2",
+                "\"a * 2\" is no metric's name; `mean` looks back at one metric, not at a calculation",
+            ),
             ("a > 1 || a < 0", "m0 > 1 || m0 < 0"),
             ("mean(gpu_power_watts, \"5m\") > gpu_power_watts", "m0 > m1"),
             ("quantile(x, 0.99, \"5m\") > 2", "m0 > 2"),
             ("max(a, b) > 2", "max(m0, m1) > 2"),
             ("vllm:queue > 2 && true", "m0 > 2 && true"),
-            ("a > $high", "there is no parameter `$high`"),
+            ("a > $high", "there is no parameter `$high`, or it is no number"),
             ("mean(a > 2", "`mean(` has no `)`"),
             ("quantile(a, \"5m\") > 2", "`quantile` needs a metric, a number and a window: quantile(m, 0.99, \"5m\")"),
         ];

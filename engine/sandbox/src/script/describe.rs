@@ -126,7 +126,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// Reads what `validate_settings` gave: an array of `#{path, message}`.
 pub fn problems(said: &Dynamic) -> Result<(), Vec<SettingProblem>> {
-    let Value::Array(items) = to_json(said) else { return Ok(()) };
+    let Value::Array(items) = to_json(said) else {
+        let message = "`validate_settings` must give an array of #{path, message}".to_owned();
+        return Err(vec![SettingProblem { path: String::new(), message }]);
+    };
     let word = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let problems: Vec<SettingProblem> =
         items.iter().map(|item| SettingProblem { path: word(item, "path"), message: word(item, "message") }).collect();

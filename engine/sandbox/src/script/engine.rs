@@ -16,7 +16,7 @@ use super::frame;
 use crate::{Limits, LoadError};
 
 /// How many operations pass between two looks at the clock.
-const OPERATIONS_PER_LOOK: u64 = 4096;
+const OPERATIONS_PER_LOOK: u64 = 256;
 /// Tokens by which a call that was ended says why.
 const STEPS: &str = "steps";
 const WALL: &str = "wall";
@@ -34,6 +34,10 @@ pub fn sandboxed(limits: &Limits) -> Engine {
     BasicIteratorPackage::new().register_into_engine(&mut engine);
     engine
         .disable_symbol("eval")
+        // Function pointers escape the size limits (currying one into itself doubles it), and closures leak by cycles.
+        .disable_symbol("Fn")
+        .disable_symbol("curry")
+        .set_allow_anonymous_fn(false)
         .set_strict_variables(true)
         .set_fail_on_invalid_map_property(true)
         .set_max_call_levels(Limits::SCRIPT_CALLS_MAX)
@@ -49,6 +53,8 @@ pub fn sandboxed(limits: &Limits) -> Engine {
 #[derive(Default)]
 struct Budget {
     steps: AtomicU64,
+    /// Lines that this call may still print.
+    lines: AtomicU64,
 }
 
 /// An engine of one script.
@@ -56,7 +62,7 @@ pub struct ScriptEngine {
     engine: Engine,
     budget: Arc<Budget>,
     wall: Duration,
-    memory_bytes: u64,
+    log_lines: u64,
 }
 
 thread_local! {
@@ -72,12 +78,15 @@ impl ScriptEngine {
         let watched = budget.clone();
         engine.on_progress(move |operations| ended(operations, &watched));
         let (name, log_bytes) = (file.to_owned(), limits.log_bytes);
+        let printed = budget.clone();
         engine.on_print(move |line| {
-            tracing::info!(target: "watchfire::rule", rule = name, "{}", Limits::cut(line, log_bytes));
+            let left = printed.lines.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            if left.is_ok() {
+                tracing::info!(target: "watchfire::rule", rule = name, "{}", Limits::cut(line, log_bytes));
+            }
         });
         frame::register(&mut engine);
-        let memory_bytes = limits.script_string_bytes as u64;
-        ScriptEngine { engine, budget, wall: limits.wall, memory_bytes }
+        ScriptEngine { engine, budget, wall: limits.wall, log_lines: limits.log_lines as u64 }
     }
 
     /// Compiles a script.
@@ -94,6 +103,7 @@ impl ScriptEngine {
         call: impl FnOnce(&Engine) -> Result<Dynamic, Box<EvalAltResult>>,
     ) -> Result<Dynamic, RuleFailure> {
         self.budget.steps.store(steps, Ordering::Relaxed);
+        self.budget.lines.store(self.log_lines, Ordering::Relaxed);
         FUSE.set(Some(Instant::now() + self.wall));
         let said = catch_unwind(AssertUnwindSafe(|| call(&self.engine)));
         FUSE.set(None);
@@ -110,7 +120,10 @@ impl ScriptEngine {
                 RuleFailure::Deadline { limit: self.wall }
             }
             EvalAltResult::ErrorTerminated(..) => RuleFailure::OutOfSteps { limit: steps, rows },
-            EvalAltResult::ErrorDataTooLarge(..) => RuleFailure::OutOfMemory { limit_bytes: self.memory_bytes },
+            EvalAltResult::ErrorDataTooLarge(what, at) => {
+                let message = format!("{what} is larger than a script may keep (text, array or map)");
+                RuleFailure::Trap(placed(file, *at, &message))
+            }
             EvalAltResult::ErrorRuntime(said, at) => RuleFailure::Reported(placed(file, *at, &said.to_string())),
             other => RuleFailure::Trap(placed(file, other.position(), &words(other))),
         }

@@ -144,6 +144,9 @@ impl Report {
         if outcome.hits.len() >= self.rows {
             return Err(format!("more than one hit for each of {} rows", self.rows).into());
         }
+        if !note.is_empty() && outcome.notes.len() >= Outcome::NOTES_MAX {
+            return Err(format!("more than {} notes in one answer", Outcome::NOTES_MAX).into());
+        }
         let note = (!note.is_empty()).then(|| {
             outcome.notes.push(note.to_owned());
             outcome.notes.len() as u32 - 1

@@ -107,13 +107,27 @@ impl Script {
         &self,
         settings: &serde_json::Value,
     ) -> Result<serde_json::Map<String, serde_json::Value>, Vec<SettingProblem>> {
+        let whole = |message: String| vec![SettingProblem { path: String::new(), message }];
         let mut merged = self.defaults.clone();
-        let Some(given) = settings.as_object() else { return Ok(merged) };
+        let given = match settings {
+            serde_json::Value::Null => return Ok(merged),
+            serde_json::Value::Object(given) => given,
+            other => return Err(whole(format!("expected a mapping, found {other}"))),
+        };
+        if settings.to_string().len() > self.limits.settings_bytes {
+            return Err(whole(format!("more than the limit of {} bytes of JSON", self.limits.settings_bytes)));
+        }
         let mut problems = Vec::new();
         for (key, value) in given {
             if !self.defaults.contains_key(key) {
                 let known = self.defaults.keys().cloned().collect::<Vec<_>>().join(", ");
                 let message = format!("unknown setting `{key}`; the script knows {known}");
+                problems.push(SettingProblem { path: key.clone(), message });
+            }
+            if let Some(default) = self.defaults.get(key)
+                && std::mem::discriminant(default) != std::mem::discriminant(value)
+            {
+                let message = format!("expected something like {default}, found {value}");
                 problems.push(SettingProblem { path: key.clone(), message });
             }
             merged.insert(key.clone(), value.clone());

@@ -3,7 +3,7 @@
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -92,45 +92,48 @@ fn engine_id(engine: &Engine) -> [u8; 32] {
     feed.0.finalize().into()
 }
 
-/// Makes the folder where it is missing, checks who can write it, and reads its key.
+/// Makes the folder where it is missing, checks who can write it, and reads its key. A folder that was there before is
+/// never changed.
 fn prepare(folder: &Path) -> Result<Vec<u8>, String> {
     let said = |error: std::io::Error| error.to_string();
-    fs::create_dir_all(folder).map_err(said)?;
+    if !folder.exists() {
+        let parent = folder.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(parent).map_err(said)?;
+        fs::DirBuilder::new().mode(0o700).create(folder).map_err(said)?;
+    }
+    check_private(folder, 0o022)?;
     let key_file = folder.join(KEY_FILE);
     if !key_file.exists() {
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(said)?;
-        write_whole(&key_file, &random_key().map_err(said)?).map_err(said)?;
+        write_whole(&key_file, &random_bytes(KEY_BYTES).map_err(said)?).map_err(said)?;
     }
-    let own = own_user(folder).map_err(said)?;
-    for path in [folder, &key_file] {
-        let meta = fs::symlink_metadata(path).map_err(said)?;
-        if meta.uid() != own || meta.mode() & 0o022 != 0 || meta.file_type().is_symlink() {
-            return Err(format!("{} must belong to this user and be writable by nobody else", path.display()));
-        }
-    }
+    check_private(&key_file, 0o077)?;
     let key = fs::read(&key_file).map_err(said)?;
     if key.len() == KEY_BYTES { Ok(key) } else { Err(format!("{} is no key; remove it", key_file.display())) }
 }
 
-/// The user that new files belong to.
-fn own_user(folder: &Path) -> std::io::Result<u32> {
-    let probe = folder.join(format!(".probe-{}", std::process::id()));
-    let uid = fs::File::create(&probe)?.metadata()?.uid();
-    fs::remove_file(&probe)?;
-    Ok(uid)
+/// Whether a path is this user's, no link, and closed to others as far as `mask` says.
+fn check_private(path: &Path, mask: u32) -> Result<(), String> {
+    let meta = fs::symlink_metadata(path).map_err(|error| error.to_string())?;
+    let own = fs::metadata("/proc/self").map_err(|error| error.to_string())?.uid();
+    if meta.uid() != own || meta.mode() & mask != 0 || meta.file_type().is_symlink() {
+        return Err(format!("{} must belong to this user and be closed to others", path.display()));
+    }
+    Ok(())
 }
 
-fn random_key() -> std::io::Result<Vec<u8>> {
-    let mut key = vec![0; KEY_BYTES];
-    std::io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut key)?;
-    Ok(key)
+fn random_bytes(count: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    std::io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(bytes)
 }
 
-/// Writes a file that is there whole or not at all, readable by this user only.
+/// Writes a file that is there whole or not at all, readable by this user only. The part has a name that nobody can
+/// guess, and is never one that is there already.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    let name: String = random_bytes(8)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = path.with_extension(format!("{name}.part"));
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&part, path)
+    fs::rename(part, path)
 }

@@ -115,11 +115,25 @@ pub fn empty_batch() -> types::Batch {
 }
 
 /// An answer.
-pub fn outcome(said: types::Outcome, note_bytes: usize, out: &mut core::Outcome) {
+///
+/// Only `none` leaves the state as it was: a list of another length than slots × rows is refused by its reader, but an
+/// empty one would look like none.
+pub fn outcome(
+    said: types::Outcome,
+    note_bytes: usize,
+    cells: usize,
+    out: &mut core::Outcome,
+) -> Result<(), core::RuleFailure> {
     out.hits.extend(said.hits.iter().map(hit));
     out.notes.extend(said.notes.into_iter().map(|note| crate::Limits::cut(&note, note_bytes).to_owned()));
+    if let Some(state) = &said.state
+        && state.len() != cells
+    {
+        return Err(core::RuleFailure::InvalidOutput(format!("{} state, expected {cells} or none", state.len())));
+    }
     out.state.extend(said.state.unwrap_or_default());
     out.derived.extend(said.derived);
+    Ok(())
 }
 
 fn hit(said: &types::Hit) -> core::Hit {

@@ -79,7 +79,10 @@ impl WasmProgram {
     fn check_size(&self, batch: &Batch<'_>) -> Result<(), RuleFailure> {
         let bytes = (batch.columns.len() + batch.state.len()) * 8 + batch.quality.len() + batch.groups.len() * 4;
         if bytes > self.limits.memory_bytes / 2 {
-            return Err(RuleFailure::OutOfMemory { limit_bytes: self.limits.memory_bytes as u64 });
+            return Err(RuleFailure::InvalidOutput(format!(
+                "none was asked for: a batch of {} rows takes {bytes} bytes, more than half of the rule's memory of {} bytes; raise `memory_bytes`",
+                batch.rows, self.limits.memory_bytes
+            )));
         }
         Ok(())
     }
@@ -101,9 +104,11 @@ impl Program for WasmProgram {
     fn evaluate(&mut self, batch: &Batch<'_>, out: &mut Outcome) -> Result<(), RuleFailure> {
         self.check_size(batch)?;
         convert::batch(batch, &mut self.batch);
-        let said = self.with_live(Live::evaluate)?;
-        convert::outcome(said, self.limits.note_bytes, out);
-        let checked = out.check(batch.rows, &self.descriptor);
+        let outputs = self.descriptor.outputs.len();
+        let said = self.with_live(|live, batch| live.evaluate(batch, outputs))?;
+        let cells = self.descriptor.state_slots as usize * batch.rows;
+        let taken = convert::outcome(said, self.limits.note_bytes, cells, out);
+        let checked = taken.and_then(|()| out.check(batch.rows, &self.descriptor));
         if checked.is_err() {
             self.live = None;
         }

@@ -156,10 +156,12 @@ impl Live {
     }
 
     /// `evaluate`.
-    pub fn evaluate(&mut self, batch: &types::Batch) -> Result<types::Outcome, RuleFailure> {
+    pub fn evaluate(&mut self, batch: &types::Batch, outputs: usize) -> Result<types::Outcome, RuleFailure> {
         let (limits, rows) = (self.limits(), batch.rows as usize);
-        let budget =
-            Budget { steps: limits.steps(rows), wall: limits.wall, output_bytes: limits.output_bytes(rows), rows };
+        // What the host itself asks for is no excess: the state comes back as it went in, and derived columns.
+        let asked = batch.state.len() * 8 + rows * outputs * 8;
+        let output_bytes = limits.output_bytes(rows) + asked;
+        let budget = Budget { steps: limits.steps(rows), wall: limits.wall, output_bytes, rows };
         let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_evaluate(store, batch))?;
         said.map_err(RuleFailure::Reported)
     }
