@@ -1,6 +1,6 @@
 //! Starts what a configuration says is to be read. Each source has a thread or a task of its own.
 
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -23,7 +23,7 @@ pub struct Running {
 }
 
 /// Starts the sources; what they read goes to `sender`.
-pub fn start(config: &Config, sender: Sender<Input>) -> Result<Running, Failure> {
+pub fn start(config: &Config, sender: SyncSender<Input>) -> Result<Running, Failure> {
     let host = config::host_name(Some(config));
     let nvml = match &config.sources.nvml {
         Some(source) => Some(start_nvml(source, &host, sender.clone())?),
@@ -36,16 +36,29 @@ pub fn start(config: &Config, sender: Sender<Input>) -> Result<Running, Failure>
 fn start_nvml(
     source: &watchfire_engine::config::NvmlSource,
     host: &str,
-    sender: Sender<Input>,
+    sender: SyncSender<Input>,
 ) -> Result<NvmlHandle, Failure> {
     let config = NvmlConfig { library: source.library.clone(), interval: source.interval, host: host.to_owned() };
-    // The engine's end is the process' end: nobody is left to be told that a send failed.
-    let sink = move |observations| drop(sender.send(Input::Observations(observations)));
-    nvml::spawn(NvmlSource::new(config), sink).map_err(Failure::could_not)
+    let sink = move |observations| {
+        hand_over(&sender, Input::Observations(observations));
+    };
+    nvml::spawn(NvmlSource::new(config), now, sink).map_err(Failure::could_not)
+}
+
+/// Hands an input over without waiting: a source that waits would read late. False where the engine has ended.
+fn hand_over(sender: &SyncSender<Input>, input: Input) -> bool {
+    match sender.try_send(input) {
+        Ok(()) => true,
+        Err(TrySendError::Full(_)) => {
+            tracing::warn!("the engine is overloaded; what a source read was left out");
+            true
+        }
+        Err(TrySendError::Disconnected(_)) => false,
+    }
 }
 
 /// All scrapes share one thread; they end when the sender that is given back is dropped.
-fn start_scrapes(config: &Config, sender: Sender<Input>) -> Result<oneshot::Sender<()>, Failure> {
+fn start_scrapes(config: &Config, sender: SyncSender<Input>) -> Result<oneshot::Sender<()>, Failure> {
     let scrapers = config.sources.scrape.iter().map(|source| {
         let scraper = Scraper::new(scrape_config(source)).map_err(Failure::wrong)?;
         Ok((scraper, source.interval))
@@ -77,7 +90,7 @@ fn scrape_config(source: &ScrapeSource) -> ScrapeConfig {
     }
 }
 
-async fn scrape(mut scraper: Scraper, interval: Duration, sender: Sender<Input>) {
+async fn scrape(mut scraper: Scraper, interval: Duration, sender: SyncSender<Input>) {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut failures = 0;
@@ -86,10 +99,10 @@ async fn scrape(mut scraper: Scraper, interval: Duration, sender: Sender<Input>)
         let report = scraper.scrape(now()).await;
         failures = if matches!(report.outcome, ScrapeOutcome::Failed(_)) { failures + 1 } else { 0 };
         let condition = source_down(scraper.instance(), failures, &report.outcome);
-        let told = sender.send(Input::Condition(condition));
-        if told.and_then(|()| sender.send(Input::Observations(report.observations))).is_err() {
+        if !hand_over(&sender, Input::Condition(condition)) {
             return;
         }
+        hand_over(&sender, Input::Observations(report.observations));
     }
 }
 

@@ -39,6 +39,10 @@ impl Catalog {
         let mut loader = Loader { sandbox, modules: HashMap::new() };
         for source in sources {
             let mut errors = Errors::default();
+            if let Some(wanted) = source.text().ok().and_then(|text| needs_newer(&text)) {
+                tracing::warn!(file = source.file(), wanted, "the template needs a newer Watchfire and is left out");
+                continue;
+            }
             match catalog.read_one(source, given, &mut loader, &mut errors) {
                 Some((template, rules)) if errors.is_empty() => catalog.take(template, rules),
                 _ => catalog.broken.push((source.file(), errors)),
@@ -92,9 +96,22 @@ impl Catalog {
 }
 
 /// The name that a template's text gives itself: the configuration's values are found by it.
-fn name_of(text: &str) -> Option<String> {
-    let line = text.lines().find_map(|line| line.strip_prefix("template:"))?;
+pub(crate) fn name_of(text: &str) -> Option<String> {
+    top_value(text, "template:")
+}
+
+/// What stands behind a key of the first column. Looked at before the file is read strictly: a newer template may
+/// have keys that are not known here.
+fn top_value(text: &str, key: &str) -> Option<String> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.split('#').next()?.trim().trim_matches(['"', '\'']).to_owned())
+}
+
+/// The version of Watchfire that a template asks for, where it is a newer one than this.
+fn needs_newer(text: &str) -> Option<String> {
+    let wanted = top_value(text, "min_version:")?;
+    let numbers = |version: &str| version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>();
+    (numbers(&wanted) > numbers(env!("CARGO_PKG_VERSION"))).then_some(wanted)
 }
 
 impl Loader<'_> {
@@ -181,5 +198,20 @@ impl Catalog {
         });
         let names: Vec<&str> = self.templates.iter().map(|template| template.name.as_str()).collect();
         self.rules.retain(|(spec, _)| names.contains(&&*spec.template));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_for_a_newer_watchfire_is_told_apart() {
+        for (version, newer) in
+            [("0.0.9", false), ("0.1.0", false), ("0.1.1", true), ("\"1.0\"", true), ("0.10.0", true)]
+        {
+            let text = format!("template: t\nmin_version: {version} # why\nsome_new_key: 1\n");
+            assert_eq!(needs_newer(&text).is_some(), newer, "{version}");
+        }
     }
 }

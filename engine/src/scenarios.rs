@@ -48,11 +48,8 @@ pub fn run(source: &TemplateSource, file: &str, text: &str) -> Report {
 }
 
 fn play(source: &TemplateSource, scenario: &Scenario) -> Result<Vec<Seen>, String> {
-    let template = source.text().ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("template:"))?.trim().to_owned();
-        Some(line)
-    });
-    let given = BTreeMap::from([(template.unwrap_or_default(), scenario.parameters.clone())]);
+    let template = source.text().ok().and_then(|text| crate::catalog::name_of(&text)).unwrap_or_default();
+    let given = BTreeMap::from([(template, scenario.parameters.clone())]);
     let builder = Engine::builder().sources([source.clone()]).parameters(given).only(&scenario.rules);
     let mut engine = builder.build().map_err(|error| error.to_string())?;
     let mut seen = Vec::new();

@@ -8,6 +8,8 @@ mod run;
 mod status;
 mod test;
 
+use std::io::IsTerminal;
+
 pub use run::{Input, now};
 
 use crate::cli::{Cli, Command};
@@ -31,5 +33,6 @@ pub fn start_logging(cli: &Cli) {
     let quiet = matches!(cli.command, Command::Demo(_) | Command::Test(_) | Command::Check(_) | Command::Replay(_));
     let level = if quiet && cli.log == "info" { "warn" } else { &cli.log };
     let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_else(|_| "info".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
 }

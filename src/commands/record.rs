@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
@@ -26,7 +26,7 @@ pub fn run(args: &Record) -> Result<Exit, Failure> {
     let host = config::host_name(Some(&config));
     let header = Header::default().with("host", &host).with("recorded", &watchfire_engine::clock::rfc3339(now()));
     let mut writer = Writer::new(BufWriter::new(file), &header).map_err(Failure::could_not)?;
-    let (sender, inputs) = channel();
+    let (sender, inputs) = sync_channel(super::run::INPUTS_MAX);
     let _sources = sources::start(&config, sender.clone())?;
     stop_at_signal(sender)?;
     let (bar, started, mut samples) = (ProgressBar::new_spinner(), Instant::now(), 0usize);
@@ -59,7 +59,7 @@ fn source_config(args: &Record) -> Result<watchfire_engine::config::Config, Fail
 }
 
 /// Ctrl-C ends a recording in good order.
-fn stop_at_signal(sender: std::sync::mpsc::Sender<Input>) -> Result<(), Failure> {
+fn stop_at_signal(sender: SyncSender<Input>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::could_not)?;
     let wait = move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {

@@ -1,8 +1,9 @@
 //! `watchfire run`
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use watchfire_engine::config::Config;
@@ -33,10 +34,18 @@ pub enum Input {
     Stop,
 }
 
-/// Now, by the system's clock.
+/// The most inputs that wait for the engine's thread; of more, samples are left out and said so.
+pub const INPUTS_MAX: usize = 4096;
+
+/// The system's clock at the start, and what has passed since: a clock that is set while Watchfire runs makes no
+/// duration longer or shorter.
 pub fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    static START: OnceLock<(Instant, Time)> = OnceLock::new();
+    let (started, at) = *START.get_or_init(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (Instant::now(), Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+    });
+    at + started.elapsed()
 }
 
 /// Collects, judges, tells and serves until it is asked to end.
@@ -44,7 +53,7 @@ pub fn run(args: &Run) -> Result<Exit, Failure> {
     let mut config = config::read(&args.config)?;
     let mut engine = build(&mut config)?;
     engine.advance(now());
-    let (sender, inputs) = channel();
+    let (sender, inputs) = sync_channel(INPUTS_MAX);
     let _sources = sources::start(&config, sender.clone())?;
     let _side = start_side(&config, sender)?;
     tracing::info!(listen = %config.listen, rules = engine.status().rules.len(), "watching");
@@ -75,7 +84,7 @@ fn build(config: &mut Config) -> Result<Engine, Failure> {
 }
 
 /// HTTP and signals, on a thread of their own.
-fn start_side(config: &Config, sender: Sender<Input>) -> Result<std::thread::JoinHandle<()>, Failure> {
+fn start_side(config: &Config, sender: SyncSender<Input>) -> Result<std::thread::JoinHandle<()>, Failure> {
     let listener = std::net::TcpListener::bind(config.listen)
         .map_err(|error| Failure::could_not(format!("http.listen {}: {error}", config.listen)))?;
     listener.set_nonblocking(true).map_err(Failure::could_not)?;
@@ -99,7 +108,7 @@ fn start_side(config: &Config, sender: Sender<Input>) -> Result<std::thread::Joi
     std::thread::Builder::new().name("watchfire-http".into()).spawn(work).map_err(Failure::could_not)
 }
 
-async fn watch_signals(sender: Sender<Input>) -> std::io::Result<()> {
+async fn watch_signals(sender: SyncSender<Input>) -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut hup = signal(SignalKind::hangup())?;
     let mut term = signal(SignalKind::terminate())?;

@@ -2,7 +2,7 @@
 
 mod metrics;
 
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use axum::Router;
@@ -35,7 +35,7 @@ pub enum Question {
 }
 
 /// Where questions go.
-pub type Ask = Sender<crate::commands::Input>;
+pub type Ask = SyncSender<crate::commands::Input>;
 
 /// The routes. Where `listen` is no loopback address only what is public is there.
 pub fn app(ask: Ask, is_loopback: bool, public: &[Public]) -> Router {
@@ -58,7 +58,7 @@ pub fn app(ask: Ask, is_loopback: bool, public: &[Public]) -> Router {
 async fn answer<T>(ask: &Ask, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Result<T, Response> {
     let (sender, receiver) = oneshot::channel();
     let gone = || (StatusCode::SERVICE_UNAVAILABLE, "the engine does not answer\n").into_response();
-    ask.send(crate::commands::Input::Ask(question(sender))).map_err(|_| gone())?;
+    ask.try_send(crate::commands::Input::Ask(question(sender))).map_err(|_| gone())?;
     match tokio::time::timeout(ANSWER_WAIT, receiver).await {
         Ok(Ok(answer)) => Ok(answer),
         _ => Err(gone()),

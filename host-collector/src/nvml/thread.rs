@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use watchfire_core::{Observation, Time};
 
@@ -33,12 +33,13 @@ impl Drop for NvmlHandle {
     }
 }
 
-/// Polls until the handle is dropped; each poll's samples go to `sink`.
+/// Polls until the handle is dropped; each poll's samples are of `clock`'s time and go to `sink`.
 ///
 /// # Errors
 /// Where no thread can be had.
 pub fn spawn(
     mut source: NvmlSource,
+    clock: impl Fn() -> Time + Send + 'static,
     mut sink: impl FnMut(Vec<Observation>) + Send + 'static,
 ) -> std::io::Result<NvmlHandle> {
     let shared = Arc::new(Shared::default());
@@ -48,7 +49,7 @@ pub fn spawn(
         let mut next = Instant::now();
         while !seen.stop.load(Ordering::Relaxed) {
             let mut observations = Vec::new();
-            source.poll(now(), &mut observations);
+            source.poll(clock(), &mut observations);
             sink(observations);
             next += interval;
             let missed = skip(&mut next, Instant::now(), interval);
@@ -68,9 +69,4 @@ fn skip(next: &mut Instant, now: Instant, interval: Duration) -> u64 {
         missed += 1;
     }
     missed
-}
-
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
