@@ -1,5 +1,7 @@
 //! One loaded rule: gathers its columns, asks its program, and turns the answer into the lives of its alerts.
 
+mod keep;
+
 use std::sync::Arc;
 
 use crate::alert::Verdict;
@@ -8,7 +10,6 @@ use crate::effect::{AlertView, Transition};
 use crate::event::Occurrence;
 use crate::health::Health;
 use crate::labels::Labels;
-use crate::record::{AlertKey, AlertRecord, StateRecord};
 use crate::row_alert::{self, RowAlert};
 use crate::rule::{Batch, Hit, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec};
 use crate::sample::{Quality, SeriesId};
@@ -216,7 +217,8 @@ impl Judge {
             let column = &self.columns[input as usize];
             let key = targets::key(column.input().scope, self.rows.labels(row));
             let Some(id) = key.and_then(|key| column.wide(&key)) else { continue };
-            self.attach(rule, input, row, id, &Labels::default(), table);
+            let labels = table.series(id).map(|series| series.labels.clone()).unwrap_or_default();
+            self.attach(rule, input, row, id, &labels, table);
         }
     }
 
@@ -417,76 +419,6 @@ impl Judge {
         self.active.iter().filter_map(|row| {
             let alert = self.alerts[*row as usize].as_ref()?;
             Some(alert.view(&self.spec, self.rows.key(*row), self.rows.labels(*row)))
-        })
-    }
-
-    /// Ends all its alerts, because the rule is taken away.
-    pub fn end(&mut self, now: Time, reason: &str) -> Vec<Transition> {
-        let rows = std::mem::take(&mut self.active);
-        self.changed.extend(rows.iter());
-        let ended = rows.into_iter().filter_map(|row| {
-            let alert = self.alerts[row as usize].take()?;
-            Some(alert.ended(&self.spec, self.rows.key(row), self.rows.labels(row), now, reason))
-        });
-        ended.collect()
-    }
-
-    /// Puts back an alert that was kept over a restart.
-    pub fn restore(&mut self, target: &Labels, record: &AlertRecord, now: Time) {
-        let group_by = self.program.descriptor().group_by.clone();
-        let found = self.rows.find(target);
-        let added = || self.rows.add(target.clone(), record.labels.clone(), group_by.as_deref());
-        let Some(row) = found.or_else(added) else { return };
-        self.grow();
-        let alert = RowAlert::restored(record, &self.spec, now);
-        if alert.is_active() && self.alerts[row as usize].is_none() {
-            self.active.push(row);
-        }
-        self.alerts[row as usize] = alert.is_active().then(|| Box::new(alert));
-    }
-
-    /// Puts back the numbers that were kept for a target; a row of another version starts clean.
-    pub fn restore_state(&mut self, record: &StateRecord) {
-        let descriptor = self.program.descriptor();
-        if record.version != descriptor.state_version || record.slots.len() != descriptor.state_slots as usize {
-            return;
-        }
-        let group_by = descriptor.group_by.clone();
-        let target = &record.key.target;
-        let found = self.rows.find(target);
-        let added = || self.rows.add(target.clone(), target.clone(), group_by.as_deref());
-        let Some(row) = found.or_else(added) else { return };
-        self.grow();
-        self.lay_out_state();
-        for (slot, value) in record.slots.iter().enumerate() {
-            self.state[slot * self.state_rows + row as usize] = *value;
-        }
-    }
-
-    /// The alerts that changed since the last call: their record, or none where they ended.
-    pub fn take_changed(&mut self) -> Vec<(AlertKey, Option<AlertRecord>)> {
-        let mut rows = std::mem::take(&mut self.changed);
-        rows.sort_unstable();
-        rows.dedup();
-        let key = |row: u32| AlertKey { rule: self.spec.id.clone(), target: self.rows.key(row).clone() };
-        rows.into_iter().map(|row| (key(row), self.record_of(row))).collect()
-    }
-
-    fn record_of(&self, row: u32) -> Option<AlertRecord> {
-        self.alerts[row as usize].as_ref().map(|alert| alert.record(self.rows.labels(row).clone()))
-    }
-
-    /// The numbers that it keeps for its rows.
-    pub fn state_records(&self) -> impl Iterator<Item = StateRecord> + '_ {
-        let (slots, rows) = (self.program.descriptor().state_slots as usize, self.state_rows);
-        let version = self.program.descriptor().state_version;
-        (0..if slots == 0 { 0 } else { rows }).map(move |row| StateRecord {
-            key: AlertKey {
-                rule: self.spec.id.clone(),
-                target: self.rows.key(u32::try_from(row).unwrap_or(0)).clone(),
-            },
-            version,
-            slots: (0..slots).map(|slot| self.state[slot * rows + row]).collect(),
         })
     }
 
