@@ -1,5 +1,7 @@
 //! Recorded samples through the engine, on virtual time.
 
+use std::time::Duration;
+
 use watchfire_collector::recording::Moment;
 use watchfire_engine::{Engine, Output, Time};
 
@@ -12,9 +14,15 @@ pub fn feed(engine: &mut Engine, moment: Moment, each: &mut impl FnMut(Output)) 
     engine.observe(moment.time, &moment.observations);
 }
 
+/// The longest gap between two moments in which each deadline passes at its own time; by then all data is stale and
+/// every alert has become what it will be. What is beyond is jumped over.
+const GAP_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// Lets deadlines before a moment pass, each at its own time.
 pub fn pass(engine: &mut Engine, before: Time, each: &mut impl FnMut(Output)) {
-    while let Some(due) = engine.next_deadline().filter(|due| *due < before) {
+    let Some(first) = engine.next_deadline() else { return };
+    let end = before.min(first + GAP_MAX);
+    while let Some(due) = engine.next_deadline().filter(|due| *due < end) {
         engine.advance(due).into_iter().for_each(&mut *each);
     }
 }

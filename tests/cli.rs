@@ -115,6 +115,18 @@ fn a_scenario_that_fails_shows_its_time_line_and_can_be_blessed() {
     assert_eq!(stdout(&again).lines().last(), Some("1 passed, 0 failed"));
 }
 
+/// A century between two samples must not take a century's worth of ticks.
+#[test]
+fn a_gap_of_years_is_jumped_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("far.rec");
+    let text = "#watchfire-recording v1\ns 0 45000 gpu_up{gpu=\"0\"}\nt 0\nv 0 0\nt 4000000000000\nv 0 1\n";
+    std::fs::write(&file, text).unwrap();
+    let got = replayed(MINIMAL, file.to_str().unwrap());
+    let states: Vec<&str> = got.iter().map(|(.., state)| state.as_str()).collect();
+    assert_eq!(states, ["firing", "unknown", "resolved"], "{got:?}");
+}
+
 #[test]
 fn exit_codes_say_what_happened() {
     let cases: [(&[&str], i32); 5] = [

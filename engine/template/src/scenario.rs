@@ -11,6 +11,9 @@ use crate::timeline::{self, values};
 /// Moment 0 of each scenario: 2026-01-01T00:00:00Z.
 pub const START: Time = Time::from_millis(1_767_225_600_000);
 
+/// The most intervals that a scenario may last.
+const STEPS_MAX: u128 = 1_000_000;
+
 /// One scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -84,6 +87,13 @@ pub fn read(file: &str, text: &str, errors: &mut Errors) -> Option<Scenario> {
     map.finish(errors);
     let interval = interval?;
     let longest = series.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    let steps = end.unwrap_or_default().as_millis() / interval.as_millis().max(1);
+    if steps > STEPS_MAX {
+        errors.add(
+            &expect_node.as_ref()?.place().clone(),
+            format!("`end` is {steps} intervals away; at most {STEPS_MAX}"),
+        );
+    }
     let last = START + interval * u32::try_from(longest.saturating_sub(1)).unwrap_or(u32::MAX);
     Some(Scenario {
         name: name?,
