@@ -17,7 +17,14 @@ pub fn run() -> Result<(), String> {
     step("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
     dependencies()?;
     closing.iter().for_each(|line| println!("{line}"));
+    println!("{} passed, {} failed", total(&closing, "passed"), total(&closing, "failed"));
     Ok(())
+}
+
+/// The sum of the numbers before a word in the closing lines.
+fn total(closing: &[String], word: &str) -> u64 {
+    let number = |line: &String| line.split(&format!(" {word};")).next()?.rsplit(' ').next()?.parse::<u64>().ok();
+    closing.iter().filter_map(number).sum()
 }
 
 fn step(name: &str, command: &mut std::process::Command) -> Result<(), String> {
@@ -72,5 +79,17 @@ fn dependencies() -> Result<(), String> {
             Ok(())
         }
         false => Err(format!("advisories:\n{words}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::total;
+
+    #[test]
+    fn closing_lines_are_summed_up() {
+        let line = |passed, failed| format!("test result: ok. {passed} passed; {failed} failed; 0 ignored; 0 measured");
+        let closing = [line(3, 0), line(0, 0), line(12, 1)];
+        assert_eq!((total(&closing, "passed"), total(&closing, "failed")), (15, 1));
     }
 }
