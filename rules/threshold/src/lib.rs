@@ -44,10 +44,9 @@ impl Rule for Threshold {
             if self.ladder.is_calm(values) {
                 continue;
             }
-            for (at, (value, _)) in values.iter().zip(quality).enumerate().filter(|(_, (_, quality))| **quality == 0) {
-                let (raise, hold) = self.ladder.judge(*value);
-                if hold as u8 > Level::None as u8 {
-                    report.hit(block * BLOCK + at, raise, hold, *value);
+            for (at, value) in values.iter().enumerate() {
+                if quality[at] == 0 && !self.ladder.is_calm(std::slice::from_ref(value)) {
+                    self.judge(block * BLOCK + at, *value, report);
                 }
             }
         }
@@ -57,6 +56,15 @@ impl Rule for Threshold {
     fn explain(&self, rows: &Rows<'_>, row: usize) -> Option<String> {
         let value = rows.get(0, row)?;
         Some(format!("{} {value} {}", self.metric, self.ladder.words(value)))
+    }
+}
+
+impl Threshold {
+    fn judge(&self, row: usize, value: f64, report: &mut Report) {
+        let (raise, hold) = self.ladder.judge(value);
+        if hold as u8 > Level::None as u8 {
+            report.hit(row, raise, hold, value);
+        }
     }
 }
 
