@@ -71,7 +71,10 @@ fn toolchain() -> Result<Command, Box<dyn Error>> {
         return Err(TARGET_MISSING.into());
     }
     let mut cargo = clean("/usr/bin/cargo".to_owned());
-    cargo.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=std,panic_abort");
+    cargo.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1");
+    // Debian's compiler brings no linker of its own for WebAssembly; lld-22 does.
+    cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-22");
+    cargo.arg("-Zbuild-std=std,panic_abort");
     Ok(cargo)
 }
 
