@@ -25,7 +25,7 @@ pub struct Column {
     /// bound one goes stale.
     spare: HashMap<u32, Vec<SeriesId>>,
     /// Series of a wider scope than the rule's, by their target.
-    wide: HashMap<Labels, SeriesId>,
+    wide: HashMap<Labels, Vec<SeriesId>>,
 }
 
 #[derive(Debug)]
@@ -103,12 +103,12 @@ impl Column {
 
     /// Remembers a series of a wider scope by its target.
     pub fn set_wide(&mut self, key: Labels, id: SeriesId) {
-        self.wide.insert(key, id);
+        self.wide.entry(key).or_default().push(id);
     }
 
-    /// The series of a wider scope that belongs to a row with `key`.
-    pub fn wide(&self, key: &Labels) -> Option<SeriesId> {
-        self.wide.get(key).copied()
+    /// The series of a wider scope that belong to a row with `key`, oldest first.
+    pub fn wide(&self, key: &Labels) -> Vec<SeriesId> {
+        self.wide.get(key).cloned().unwrap_or_default()
     }
 
     /// Takes a sample into a row's window.
@@ -121,7 +121,7 @@ impl Column {
             Kind::Histogram { quantile, span, rows, les } => {
                 let le = les.get(&id).copied().unwrap_or(f64::NAN);
                 let window = rows[at].get_or_insert_with(|| Box::new(HistogramWindow::new(*quantile, *span)));
-                window.push_bucket(le, time, value);
+                window.push_bucket(le, id.0, time, value);
             }
             _ => {}
         }

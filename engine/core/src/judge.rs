@@ -216,9 +216,10 @@ impl Judge {
         for input in 0..u32::try_from(self.columns.len()).unwrap_or(0) {
             let column = &self.columns[input as usize];
             let key = targets::key(column.input().scope, self.rows.labels(row));
-            let Some(id) = key.and_then(|key| column.wide(&key)) else { continue };
-            let labels = table.series(id).map(|series| series.labels.clone()).unwrap_or_default();
-            self.attach(rule, input, row, id, &labels, table);
+            for id in key.map(|key| column.wide(&key)).unwrap_or_default() {
+                let labels = table.series(id).map(|series| series.labels.clone()).unwrap_or_default();
+                self.attach(rule, input, row, id, &labels, table);
+            }
         }
     }
 

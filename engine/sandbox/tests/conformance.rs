@@ -249,3 +249,47 @@ fn many_rules_fit_into_little_address_space() {
     let each_mib = (kib() - before) / 1024 / programs.len() as u64;
     assert!(each_mib <= 20, "{each_mib} MiB of address space each");
 }
+
+#[test]
+fn the_wall_clock_fuse_blows_where_steps_do_not_run_out() {
+    let wall = Duration::from_millis(30);
+    let limits = Limits { steps_base: u64::MAX / 2, steps_max: u64::MAX / 2, wall, ..Limits::default() };
+    let sandbox = Sandbox::new(SandboxConfig { limits, ..SandboxConfig::default() }).unwrap();
+    let settings = json!({"do": "loop-for-ever"});
+    let wasm = sandbox.wasm("naughty", test_rules::module("naughty").unwrap()).unwrap().start(&settings).unwrap();
+    let rhai = sandbox.rhai("naughty", "naughty.rhai", include_str!("naughty.rhai")).unwrap().start(&settings).unwrap();
+    for (name, mut program) in [("wasm", wasm), ("rhai", rhai)] {
+        let failure = tick(&mut *program, &[1.0; 3]).unwrap_err();
+        assert_eq!(failure, RuleFailure::Deadline { limit: wall }, "{name}");
+        assert!(failure.is_inconclusive(), "{name}: a stalled machine is not the rule's fault");
+    }
+}
+
+#[test]
+fn a_module_that_takes_too_long_to_compile_is_refused() {
+    let limits = Limits { compile: Duration::ZERO, ..Limits::default() };
+    let sandbox = Sandbox::new(SandboxConfig { limits, ..SandboxConfig::default() }).unwrap();
+    let refused = sandbox.wasm("naughty", test_rules::module("naughty").unwrap()).map(|_| ()).unwrap_err();
+    assert_eq!(refused, LoadError::CompileTime(Duration::ZERO));
+}
+
+#[test]
+fn long_notes_are_cut_between_characters() {
+    let source = "fn describe() { #{ name: \"x\", inputs: [#{ metric: \"gpu_up\" }] } }\n\
+        fn evaluate(b, out) { let t = \"é\"; for n in 0..10 { t += t; } out.hit(0, \"info\", \"info\", 1.0, \"\", t); }";
+    let mut program = sandbox().rhai("x", "x.rhai", source).unwrap().start(&json!({})).unwrap();
+    let note = tick(&mut *program, &[]).unwrap().notes.remove(0);
+    assert_eq!((note.len(), note.chars().all(|c| c == 'é')), (256, true));
+}
+
+#[test]
+fn a_cache_that_others_can_write_is_not_used() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let config = SandboxConfig { cache_dir: Some(folder.path().to_owned()), ..SandboxConfig::default() };
+    Sandbox::new(config).unwrap().wasm("naughty", test_rules::module("naughty").unwrap()).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was written");
+    let mode = std::fs::metadata(folder.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o777, "and nothing was changed");
+}

@@ -7,15 +7,15 @@ use super::panes::Panes;
 use crate::time::Time;
 
 /// The most buckets of a histogram; further ones are dropped.
-pub const BUCKETS_MAX: usize = 256;
+pub const BUCKETS_MAX: usize = 512;
 
 /// The buckets of one classic histogram: a counter window for each upper bound.
 #[derive(Clone, Debug)]
 pub struct HistogramWindow {
     quantile: f64,
     span: Duration,
-    /// By upper bound.
-    buckets: Vec<(f64, Panes<Counter>)>,
+    /// By upper bound and series: a row may be counted by several (engines, models), each with resets of its own.
+    buckets: Vec<((f64, u32), Panes<Counter>)>,
     /// Upper bounds with the growth of their counters, while a value is worked out.
     growth: Vec<(f64, f64)>,
     dropped: u64,
@@ -27,17 +27,17 @@ impl HistogramWindow {
         HistogramWindow { quantile, span, buckets: Vec::new(), growth: Vec::new(), dropped: 0 }
     }
 
-    /// Takes a reading of the cumulative counter of the bucket up to `le`. A bound that is no number, or one beyond
-    /// [`BUCKETS_MAX`], is dropped.
-    pub fn push_bucket(&mut self, le: f64, time: Time, value: f64) {
-        match self.buckets.binary_search_by(|(bound, _)| bound.total_cmp(&le)) {
+    /// Takes a reading of the cumulative counter of the bucket up to `le`, of one of the row's series. A bound that is
+    /// no number, or a bucket beyond [`BUCKETS_MAX`], is dropped.
+    pub fn push_bucket(&mut self, le: f64, series: u32, time: Time, value: f64) {
+        match self.buckets.binary_search_by(|((bound, of), _)| bound.total_cmp(&le).then(of.cmp(&series))) {
             Ok(at) => {
                 self.buckets[at].1.push(time, value);
             }
             Err(at) if !le.is_nan() && self.buckets.len() < BUCKETS_MAX => {
                 let mut panes = Panes::new(self.span);
                 panes.push(time, value);
-                self.buckets.insert(at, (le, panes));
+                self.buckets.insert(at, ((le, series), panes));
             }
             Err(_) => self.dropped += 1,
         }
@@ -49,9 +49,11 @@ impl HistogramWindow {
     /// counted, and for a quantile outside 0 to 1.
     pub fn value(&mut self, now: Time) -> Option<f64> {
         self.growth.clear();
-        for (le, panes) in &mut self.buckets {
-            if let Some(growth) = panes.at(now).and_then(|counter| counter.increase()) {
-                self.growth.push((*le, growth));
+        for ((le, _), panes) in &mut self.buckets {
+            let Some(growth) = panes.at(now).and_then(|counter| counter.increase()) else { continue };
+            match self.growth.last_mut() {
+                Some((bound, sum)) if *bound == *le => *sum += growth,
+                _ => self.growth.push((*le, growth)),
             }
         }
         repair(&mut self.growth);
@@ -66,7 +68,7 @@ impl HistogramWindow {
     /// Bytes kept, the window itself included.
     pub fn bytes(&self) -> usize {
         let panes: usize = self.buckets.iter().map(|(_, panes)| panes.heap_bytes()).sum();
-        let buckets = self.buckets.capacity() * size_of::<(f64, Panes<Counter>)>();
+        let buckets = self.buckets.capacity() * size_of::<((f64, u32), Panes<Counter>)>();
         size_of::<Self>() + panes + buckets + self.growth.capacity() * size_of::<(f64, f64)>()
     }
 }
@@ -143,9 +145,9 @@ mod tests {
     fn counts_only_what_grew_within_the_window() {
         let mut window = HistogramWindow::new(0.5, Duration::from_secs(60));
         for (second, small, all) in [(0, 1000.0, 1000.0), (100, 1000.0, 1000.0), (130, 1001.0, 1004.0)] {
-            window.push_bucket(1.0, at(second), small);
-            window.push_bucket(2.0, at(second), all);
-            window.push_bucket(INF, at(second), all);
+            window.push_bucket(1.0, 0, at(second), small);
+            window.push_bucket(2.0, 0, at(second), all);
+            window.push_bucket(INF, 0, at(second), all);
         }
         let value = window.value(at(130)).unwrap();
         assert!((value - (1.0 + 1.0 / 3.0)).abs() < 1e-12, "{value}");
@@ -156,8 +158,8 @@ mod tests {
     fn a_restarted_exporter_counts_from_zero() {
         let mut window = HistogramWindow::new(0.5, Duration::from_secs(60));
         for (second, small, all) in [(10, 500.0, 900.0), (20, 4.0, 4.0)] {
-            window.push_bucket(1.0, at(second), small);
-            window.push_bucket(INF, at(second), all);
+            window.push_bucket(1.0, 0, at(second), small);
+            window.push_bucket(INF, 0, at(second), all);
         }
         assert_eq!(window.value(at(20)), Some(0.5));
     }
@@ -173,11 +175,23 @@ mod tests {
     fn buckets_are_bounded_and_a_bound_must_be_a_number() {
         let mut window = HistogramWindow::new(0.5, Duration::from_secs(60));
         for le in 0..BUCKETS_MAX {
-            window.push_bucket(le as f64, at(1), 1.0);
+            window.push_bucket(le as f64, 0, at(1), 1.0);
         }
-        window.push_bucket(f64::NAN, at(1), 1.0);
-        window.push_bucket(-1.0, at(1), 1.0);
+        window.push_bucket(f64::NAN, 0, at(1), 1.0);
+        window.push_bucket(-1.0, 0, at(1), 1.0);
         assert_eq!(window.dropped(), 2);
         assert!(window.bytes() < 100_000, "{}", window.bytes());
+    }
+
+    #[test]
+    fn two_series_of_a_row_are_counted_together_and_reset_apart() {
+        let mut window = HistogramWindow::new(0.5, Duration::from_secs(60));
+        for (second, first, second_engine) in [(0, 100.0, 5.0), (10, 110.0, 15.0), (20, 10.0, 25.0)] {
+            for (series, count) in [(1, first), (2, second_engine)] {
+                window.push_bucket(1.0, series, at(second), count);
+                window.push_bucket(INF, series, at(second), count);
+            }
+        }
+        assert_eq!(window.value(at(20)), Some(0.5), "20 of one, 20 of the other, all within the first bucket");
     }
 }
