@@ -61,7 +61,7 @@ fn check_interval(map: &Map, interval: Duration, errors: &mut Errors) {
 
 fn rules(map: &mut Map, around: &Around<'_>, errors: &mut Errors) -> Vec<TemplateRule> {
     let Some(node) = map.require("rules", errors) else { return Vec::new() };
-    let nodes = node.list(errors).unwrap_or_default();
+    let Some(nodes) = node.list(errors) else { return Vec::new() };
     if nodes.is_empty() {
         errors.add(node.place(), "a template needs at least one rule");
     }
