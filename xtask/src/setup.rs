@@ -56,7 +56,7 @@ pub fn peers() {
     if !has("prometheus-alertmanager") && !apt(&["prometheus-alertmanager"]) {
         say("no prometheus-alertmanager: the tests against a real Alertmanager will skip");
     }
-    if !mail_server().exists() && !install_mail_server() {
+    if !has_mail_server() && !install_mail_server() {
         say("no aiosmtpd: the tests against a real SMTP server will skip");
     }
 }
@@ -64,6 +64,11 @@ pub fn peers() {
 /// The interpreter with aiosmtpd.
 pub fn mail_server() -> PathBuf {
     root().join("target/test-venv/bin/python")
+}
+
+/// Asks for the package itself: an install that broke off leaves an interpreter without it.
+fn has_mail_server() -> bool {
+    ask(&mut command(&mail_server().display().to_string(), &["-c", "import aiosmtpd"])).is_some()
 }
 
 fn install_mail_server() -> bool {

@@ -103,6 +103,18 @@ mod tests {
     }
 
     #[test]
+    fn a_row_keeps_its_number_in_every_block() {
+        let mut values = vec![50.0; 3 * BLOCK - 7];
+        let hot = [0, BLOCK + 5, 2 * BLOCK + 1, 3 * BLOCK - 8];
+        for row in hot {
+            values[row] = 86.0;
+        }
+        let outcome = run::<Threshold>(HOT, &[&values]).unwrap();
+        let rows: Vec<usize> = outcome.hits.iter().map(|hit| hit.row as usize).collect();
+        assert_eq!(rows, hot);
+    }
+
+    #[test]
     fn below_is_the_mirror_image() {
         use Level::{None, Warning};
         let low = r#"{"metric": "gpu_memory_used_ratio", "below": {"warning": 0.3}, "clear_above": {"warning": 0.4}}"#;
@@ -160,6 +172,11 @@ mod tests {
             (r#"{"metric": "gpu_up", "above": {}}"#, "above: no severity is set"),
             (r#"{"metric": "gpu_up", "above": {"warnin": 9}}"#, "warnin: unknown field `warnin`"),
             (r#"{"metric": "x_up", "above": {"warning": 9}}"#, "scope: the name \"x_up\" tells no scope"),
+            (
+                r#"{"metric": "gpu_up", "above": {"warning": 8, "critical": 9}, "clear_below": {"warning": 7, "critical": 6}}"#,
+                "clear_below.critical: it clears at 6, after warning, which clears at 7",
+            ),
+            (r#"{"metric": "gpu_up", "above": {"warning": 9}, "window": "5m"}"#, "window: a window needs an aggregate"),
             (r#"{"metric": "gpu_up", "above": {"warning": 9}, "aggregate": "mean"}"#, "window: `mean` needs a window"),
             (
                 r#"{"metric": "gpu_up", "above": {"warning": 9}, "aggregate": "mean", "window": "5 x"}"#,

@@ -136,6 +136,9 @@ impl Settings {
             let name = self.aggregate.as_deref().unwrap_or_default();
             return refuse(errors, "window", format!("`{name}` needs a window, such as 5m"));
         }
+        if !windowed && window_ms > 0 {
+            return refuse(errors, "window", "a window needs an aggregate, such as mean".into());
+        }
         Some(Input { window_ms, ..window(&self.metric, aggregate, 0).of(scope) })
     }
 
@@ -226,6 +229,13 @@ fn check_order(name: &str, steps: &[Step], sign: f64, errors: &mut Vec<SettingEr
         if sign * (pair[1].limit - pair[0].limit) <= 0.0 {
             let message = format!("{} is not beyond {} of {}", pair[1].limit, pair[0].limit, pair[0].name);
             refuse::<()>(errors, &format!("{name}.{}", pair[1].name), message);
+        }
+        let both = pair[0].has_clear && pair[1].has_clear;
+        if both && sign * (pair[1].clear - pair[0].clear) < 0.0 {
+            let message =
+                format!("it clears at {}, after {}, which clears at {}", pair[1].clear, pair[0].name, pair[0].clear);
+            let side = if sign > 0.0 { "clear_below" } else { "clear_above" };
+            refuse::<()>(errors, &format!("{side}.{}", pair[1].name), message);
         }
     }
 }

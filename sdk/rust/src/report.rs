@@ -34,16 +34,23 @@ impl Report {
         self.notes.len() as u32 - 1
     }
 
-    /// Keeps a number for a row until the next tick. What is not set stays as it was.
+    /// Keeps a number for a row until the next tick. What is not set stays as it was; a row or a slot that is not
+    /// there is passed over.
     pub fn set_state(&mut self, rows: &Rows<'_>, slot: usize, row: usize, value: f64) {
         let state = self.state.get_or_insert_with(|| rows.all_state().to_vec());
+        if row >= self.rows {
+            return;
+        }
         if let Some(cell) = state.get_mut(slot * self.rows + row) {
             *cell = value;
         }
     }
 
-    /// Gives a derived metric its value for a row.
+    /// Gives a derived metric its value for a row; a row that is not there is passed over.
     pub fn derive(&mut self, output: usize, row: usize, value: f64) {
+        if row >= self.rows {
+            return;
+        }
         let needed = (output + 1) * self.rows;
         if self.derived.len() < needed {
             self.derived.resize(needed, f64::NAN);

@@ -12,6 +12,8 @@ pub struct Bench<R> {
     tick: u64,
     /// rows: the group of each row; none where the rule asks for none.
     pub groups: Vec<u32>,
+    /// inputs × rows: 0 is a value, 1 is missing, 2 is stale; where unset, a NaN is missing.
+    pub quality: Option<Vec<u8>>,
 }
 
 impl<R: Rule> Bench<R> {
@@ -22,7 +24,7 @@ impl<R: Rule> Bench<R> {
     pub fn new(settings: &str) -> Result<Self, String> {
         let running = guest::configure::<R>(settings)?;
         let state_slots = guest::describe(Some(&running)).state_slots as usize;
-        Ok(Bench { running, state_slots, state: Vec::new(), tick: 0, groups: Vec::new() })
+        Ok(Bench { running, state_slots, state: Vec::new(), tick: 0, groups: Vec::new(), quality: None })
     }
 
     /// Runs one tick on columns (inputs × rows); a NaN is a missing value.
@@ -39,7 +41,7 @@ impl<R: Rule> Bench<R> {
             interval_ms: 15_000,
             rows: u32::try_from(rows).unwrap_or(u32::MAX),
             columns: cells().map(|value| if value.is_nan() { 0.0 } else { *value }).collect(),
-            quality: cells().map(|value| u8::from(value.is_nan())).collect(),
+            quality: self.quality.clone().unwrap_or_else(|| cells().map(|value| u8::from(value.is_nan())).collect()),
             groups: self.groups.clone(),
             state: self.state.clone(),
         };

@@ -145,6 +145,8 @@ fn growing_errors_are_seen_against_the_cards_own_past() {
 fn a_gpu_that_fell_silent_is_not_one_that_never_was() {
     let mut bench = Bench::<VanishedGpu>::new("{}").unwrap();
     assert_eq!(hits(&mut bench, &[&[1.0, f64::NAN]]), [] as [u32; 0], "missing (1) is not stale (2)");
+    bench.quality = Some(vec![0, 2]);
+    assert_eq!(hits(&mut bench, &[&[1.0, 0.0]]), [1], "it was there and fell silent");
 }
 
 #[test]
