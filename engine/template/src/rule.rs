@@ -21,10 +21,11 @@ pub(crate) struct Around<'a> {
 pub(crate) fn read_rule(node: &Node, around: &Around<'_>, errors: &mut Errors) -> Option<TemplateRule> {
     let mut map = around.parameters.fill(node, errors).map(errors)?;
     let alert = map.require("alert", errors).and_then(|node| node.parse_with(errors, alert_name))?;
-    let hold_for = HoldFor::read(map.take("for"), errors);
+    let mut hold_for = HoldFor::read(map.take("for"), errors);
     let settings_node = map.take("with");
     let module = module(&mut map, &hold_for, around, errors);
     hold_for.check_ladder(settings_node.as_ref(), errors);
+    hold_for.keep_raised(module.as_ref(), settings_node.as_ref());
     let rule = TemplateRule {
         spec: spec(alert, &mut map, &hold_for, around, errors),
         module,
@@ -121,12 +122,7 @@ impl HoldFor {
     /// A severity with a limit but without a `for` would never fire.
     fn check_ladder(&self, settings: Option<&Node>, errors: &mut Errors) {
         let (Some(graded), Some(settings)) = (&self.graded, settings) else { return };
-        let mut unseen = Errors::default();
-        let Some(mut settings) = settings.map(&mut unseen) else { return };
-        let ladders = [settings.take("above"), settings.take("below")];
-        for (name, ..) in ladders.into_iter().flatten().filter_map(|node| node.map(&mut unseen)).flat_map(Map::entries)
-        {
-            let Ok(severity) = name.parse::<Severity>() else { continue };
+        for severity in ladder(settings) {
             if self.spans.get(severity).is_none() {
                 errors.hint(
                     graded.place(),
@@ -136,6 +132,30 @@ impl HoldFor {
             }
         }
     }
+
+    /// Where one duration stands for all severities, keeps those that the rule can raise: missing data as an alert
+    /// takes the mildest of them, and must not take one that the rule never had.
+    fn keep_raised(&mut self, module: Option<&ModuleRef>, settings: Option<&Node>) {
+        let raised = match (module, settings) {
+            (Some(ModuleRef::Expression { severity, .. }), _) => vec![*severity],
+            (Some(ModuleRef::Shipped(name)), Some(settings)) if name == "threshold" => ladder(settings),
+            _ => return,
+        };
+        if self.graded.is_none() && !raised.is_empty() {
+            for severity in Severity::ALL.into_iter().filter(|severity| !raised.contains(severity)) {
+                *self.spans.get_mut(severity) = None;
+            }
+        }
+    }
+}
+
+/// The severities that a threshold's settings have limits for.
+fn ladder(settings: &Node) -> Vec<Severity> {
+    let mut unseen = Errors::default();
+    let Some(mut settings) = settings.map(&mut unseen) else { return Vec::new() };
+    let sides = [settings.take("above"), settings.take("below")];
+    let entries = sides.into_iter().flatten().filter_map(|node| node.map(&mut unseen)).flat_map(Map::entries);
+    entries.filter_map(|(name, ..)| name.parse().ok()).collect()
 }
 
 fn module(map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, errors: &mut Errors) -> Option<ModuleRef> {

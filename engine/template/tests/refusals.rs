@@ -124,6 +124,23 @@ fn parameters_keep_their_bounds() {
 }
 
 #[test]
+fn one_duration_stands_for_what_the_rule_can_raise() {
+    use watchfire_core::Severity::{Critical, Info, Warning};
+    let cases = [
+        ("{alert: A, when: gpu_up < 1, severity: critical, for: 5m}", Critical),
+        ("{alert: A, module: threshold, with: {above: {warning: 1, critical: 2}}}", Warning),
+        ("{alert: A, when: gpu_up < 1, for: {info: 1m, critical: 5m}}", Info),
+        ("{alert: A, module: ./own.rhai}", Info),
+    ];
+    for (rule, mildest) in cases {
+        let mut errors = Errors::default();
+        let text = format!("template: t\nversion: 1\nrules: [{rule}]");
+        let template = read("FILE", &text, &BTreeMap::new(), &["threshold"], &mut errors).unwrap();
+        assert_eq!((template.rules[0].spec.mildest(), errors.to_string()), (mildest, String::new()), "{rule}");
+    }
+}
+
+#[test]
 fn what_is_good_is_taken() {
     let text = "template: t\nversion: 1\nmin_version: 0.1.0\napplies_to: {gpu_vendor: nvidia, model: [\"NVIDIA H*\", L40S]}\ninterval: 1s\nrules:\n  - alert: A\n    when: gpu_up < 1\n    for: {info: 10m, critical: 2h}\n    missing_data: alert\n";
     let mut errors = Errors::default();
