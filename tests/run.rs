@@ -155,3 +155,18 @@ fn a_broken_template_leaves_the_host_watched_and_a_broken_reload_changes_nothing
     let resolved = next(&requests, &place);
     assert_eq!(alerts(&resolved)[0]["status"], "resolved");
 }
+
+#[test]
+fn a_reload_to_a_receiver_that_does_not_run_is_refused() {
+    let (_keep, fake) = driver("");
+    let place = Place::new(&fake.library, HEAT);
+    let running = place.start();
+    let config = place.config();
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("ops", "ops2")).unwrap();
+    let answer = running.ask("POST", "/-/reload").unwrap();
+    assert!(
+        !answer.starts_with("HTTP/1.1 200") && answer.contains("ops2") && answer.contains("need a restart"),
+        "{answer}"
+    );
+}

@@ -203,7 +203,7 @@ impl Builder {
         let db = self.open_storage()?;
         let courier = self.start_courier(db.as_ref())?;
         let (receivers, courier) = courier.unzip();
-        let parts = Parts { sandbox, routes, db, receivers, courier };
+        let parts = Parts { sandbox, routes, db, durable: self.storage.is_some(), receivers, courier };
         Engine::assemble(parts, catalog)
     }
 
@@ -273,7 +273,7 @@ impl Builder {
     }
 }
 
-fn check_receivers(routes: &RouteTree, names: &[String]) -> Result<(), BuildError> {
+pub(crate) fn check_receivers(routes: &RouteTree, names: &[String]) -> Result<(), BuildError> {
     let missing = routes.receivers().into_iter().find(|wanted| !names.iter().any(|name| name.as_str() == &**wanted));
     missing.map_or(Ok(()), |found| Err(BuildError::Receiver { found: found.to_string(), known: names.join(", ") }))
 }

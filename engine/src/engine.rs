@@ -32,6 +32,8 @@ pub(crate) struct Parts {
     pub sandbox: Sandbox,
     pub routes: RouteTree,
     pub db: Option<Db>,
+    /// Whether `db` outlives the process.
+    pub durable: bool,
     pub receivers: Option<Arc<Receivers>>,
     pub courier: Option<CourierHandle>,
 }
@@ -54,6 +56,7 @@ pub struct Engine {
     states_stored_at: Option<Time>,
     backlog: Vec<Message>,
     durable: Result<(), String>,
+    in_memory: bool,
     pending_rules: Option<Catalog>,
 }
 
@@ -64,10 +67,7 @@ impl Engine {
     }
 
     pub(crate) fn assemble(parts: Parts, catalog: Catalog) -> Result<Self, BuildError> {
-        let durable = match &parts.db {
-            Some(_) => Ok(()),
-            None => Err("no storage was given".to_owned()),
-        };
+        let durable = if parts.durable { Ok(()) } else { Err("no storage was given".to_owned()) };
         let mut engine = Engine {
             core: Core::new(parts.routes),
             sandbox: parts.sandbox,
@@ -84,6 +84,7 @@ impl Engine {
             states_stored_at: None,
             backlog: Vec::new(),
             durable,
+            in_memory: !parts.durable,
             pending_rules: None,
         };
         engine.note_catalog(&catalog);
@@ -272,10 +273,10 @@ impl Engine {
         if states {
             self.states_stored_at = Some(now);
         }
-        if self.durable.is_err() {
+        if self.durable.is_err() && !self.in_memory {
             tracing::info!("alerts are stored again");
+            self.durable = Ok(());
         }
-        self.durable = Ok(());
         if !std::mem::take(&mut self.backlog).is_empty()
             && let Some(courier) = &self.courier
         {
@@ -314,8 +315,22 @@ impl Engine {
     }
 
     /// Puts other routes in place. They lead to the receivers that the engine was built with.
-    pub fn set_routes(&mut self, now: Time, root: Route) {
+    ///
+    /// # Errors
+    /// As [`Engine::check_routes`]; nothing is changed then.
+    pub fn set_routes(&mut self, now: Time, root: Route) -> Result<(), BuildError> {
+        self.check_routes(&root)?;
         self.core.set_routes(now, RouteTree::new(root));
+        Ok(())
+    }
+
+    /// Whether routes lead to receivers that are there.
+    ///
+    /// # Errors
+    /// A route leads to a receiver that the engine was not built with.
+    pub fn check_routes(&self, root: &Route) -> Result<(), BuildError> {
+        let names = self.receivers.as_ref().map(|receivers| receivers.receiver_names());
+        names.map_or(Ok(()), |names| crate::builder::check_receivers(&RouteTree::new(root.clone()), &names))
     }
 
     /// All alerts that are pending or firing, worst first.

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use watchfire_rules::ShippedTemplate;
 
+/// The largest file that is read: more than any template, script or module may have.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
 /// Where a template comes from.
 #[derive(Clone, Debug)]
 pub enum TemplateSource {
@@ -30,7 +33,9 @@ impl TemplateSource {
     pub fn text(&self) -> Result<String, String> {
         match self {
             TemplateSource::Shipped(template) => Ok(template.file("template.yaml").unwrap_or_default().to_owned()),
-            TemplateSource::File(path) => fs::read_to_string(path).map_err(|error| error.to_string()),
+            TemplateSource::File(path) => {
+                String::from_utf8(read_file(path)?).map_err(|_| "the file is not UTF-8".to_owned())
+            }
             TemplateSource::Text(_, text) => Ok(text.clone()),
         }
     }
@@ -45,11 +50,11 @@ impl TemplateSource {
             }
             TemplateSource::File(file) => {
                 let path = file.parent().unwrap_or(Path::new(".")).join(plain);
-                let bytes = fs::read(&path).map_err(|error| error.to_string())?;
+                let bytes = read_file(&path)?;
                 Ok((path.display().to_string(), bytes))
             }
             TemplateSource::Text(..) => {
-                let bytes = fs::read(path).map_err(|error| error.to_string())?;
+                let bytes = read_file(Path::new(path))?;
                 Ok((path.to_owned(), bytes))
             }
         }
@@ -66,6 +71,18 @@ impl TemplateSource {
             TemplateSource::Text(..) => Vec::new(),
         }
     }
+}
+
+/// Reads a regular file of a bounded size: a pipe or a device would never end.
+fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    let about = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !about.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    if about.len() > FILE_BYTES_MAX {
+        return Err(format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", about.len()));
+    }
+    fs::read(path).map_err(|error| error.to_string())
 }
 
 fn scenario_files(template: &Path) -> Vec<(String, String)> {

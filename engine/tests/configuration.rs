@@ -53,6 +53,12 @@ fn each_mistake_is_told_at_its_place() {
 }
 
 #[test]
+fn only_regular_files_are_read_as_templates() {
+    let source = watchfire_engine::TemplateSource::File("/dev/zero".into());
+    assert_eq!(source.text(), Err("it is no regular file".to_owned()));
+}
+
+#[test]
 fn an_empty_mapping_is_a_configuration() {
     let (config, errors) = read("{}");
     assert_eq!(errors, "");

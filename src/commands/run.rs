@@ -193,11 +193,21 @@ impl Service {
     /// Templates and routes are read again; receivers, sources and addresses need a restart.
     fn reload(&mut self) -> Result<(), String> {
         let config = config::read(&self.file).map_err(|failure| failure.to_string())?;
+        if !config.receivers.is_empty() && self.engine.courier().is_none() {
+            return Err("receivers were added: they need a restart".to_owned());
+        }
+        if let Some(route) = &config.route {
+            let again = |error| format!("{error}\n  hint: receivers that are added or renamed need a restart");
+            self.engine.check_routes(route).map_err(again)?;
+        }
         self.engine.reload(now(), &config.templates, &config.given).map_err(|error| error.to_string())?;
         if let Some(route) = config.route {
-            self.engine.set_routes(now(), route);
+            self.engine.set_routes(now(), route).map_err(|error| error.to_string())?;
         }
-        tracing::info!(rules = self.engine.status().rules.len(), "reloaded templates and routes");
+        tracing::info!(
+            rules = self.engine.status().rules.len(),
+            "reloaded templates and routes; all else needs a restart"
+        );
         Ok(())
     }
 
@@ -205,7 +215,10 @@ impl Service {
         self.advance();
         self.engine.close(now());
         let arrived = self.engine.courier().is_none_or(|courier| courier.flush(DELIVERY_WAIT));
-        tracing::info!(arrived, "ended; what did not arrive is kept and sent at the next start");
+        match self.engine.status().durable {
+            Ok(()) => tracing::info!(arrived, "ended; what did not arrive is kept and sent at the next start"),
+            Err(why) => tracing::warn!(arrived, why, "ended; what did not arrive is lost"),
+        }
     }
 }
 

@@ -85,7 +85,7 @@ async fn metrics(State(ask): State<Ask>) -> Result<Response, Response> {
 
 async fn reload(State(ask): State<Ask>) -> Result<&'static str, Response> {
     match answer(&ask, Question::Reload).await? {
-        Ok(()) => Ok("reloaded\n"),
+        Ok(()) => Ok("reloaded templates and routes; receivers, sources, storage and http need a restart\n"),
         Err(why) => Err((StatusCode::BAD_REQUEST, format!("nothing was changed:\n{why}\n")).into_response()),
     }
 }

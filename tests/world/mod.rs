@@ -48,12 +48,18 @@ impl Running {
 
     /// What it answers to a GET.
     pub fn get(&self, path: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(self.address).ok()?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).ok()?;
+        let text = self.ask("GET", path)?;
         let (head, body) = text.split_once("\r\n\r\n")?;
         head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+    }
+
+    /// The whole answer to a request.
+    pub fn ask(&self, method: &str, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(self.address).ok()?;
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        Some(text)
     }
 
     /// How it does.

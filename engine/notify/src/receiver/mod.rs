@@ -193,6 +193,11 @@ impl Receivers {
         Ok(Arc::new(Receivers(receivers)))
     }
 
+    /// The names of the receivers.
+    pub fn receiver_names(&self) -> Vec<String> {
+        self.0.iter().map(|receiver| receiver.name.clone()).collect()
+    }
+
     /// The channels that a message is for, by name, to be handed to [`crate::outbox::enqueue`]. A channel without
     /// `send_resolved` is left out when nothing fires. Empty for an unknown receiver.
     pub fn targets(&self, message: &Message) -> Vec<String> {
