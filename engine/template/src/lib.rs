@@ -1,6 +1,7 @@
 //! Templates, their rules and their scenarios, read from YAML into values that cannot be wrong.
 
 mod annotations;
+mod compare;
 mod parameters;
 mod read;
 mod rule;

@@ -7,6 +7,7 @@ use watchfire_door::{Errors, Map, Node, nearest};
 
 use crate::annotations::Annotations;
 use crate::parameters::Parameters;
+use crate::read::interval;
 use crate::{ModuleRef, TemplateRule};
 
 /// What surrounds a rule.
@@ -17,10 +18,11 @@ pub(crate) struct Around<'a> {
     pub shipped: &'a [&'a str],
 }
 
-/// Reads a rule; none where not even its name can be told.
+/// Reads a rule; none where it is no mapping. One without a good name has the empty name, so that what else is wrong
+/// with it is told as well.
 pub(crate) fn read_rule(node: &Node, around: &Around<'_>, errors: &mut Errors) -> Option<TemplateRule> {
     let mut map = around.parameters.fill(node, errors).map(errors)?;
-    let alert = map.require("alert", errors).and_then(|node| node.parse_with(errors, alert_name))?;
+    let alert = map.require("alert", errors).and_then(|node| node.parse_with(errors, alert_name)).unwrap_or_default();
     let mut hold_for = HoldFor::read(map.take("for"), errors);
     let settings_node = map.take("with");
     let module = module(&mut map, &hold_for, around, errors);
@@ -49,10 +51,7 @@ fn alert_name(text: &str) -> Result<String, String> {
 
 fn spec(alert: String, map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, errors: &mut Errors) -> RuleSpec {
     let duration = |map: &mut Map, key: &str, errors: &mut Errors| map.take(key).and_then(|node| node.duration(errors));
-    let interval = duration(map, "interval", errors).unwrap_or(around.interval);
-    if interval.is_zero() {
-        errors.add(map.place(), "`interval` must be longer than 0s");
-    }
+    let interval = map.take("interval").and_then(|node| interval(&node, errors)).unwrap_or(around.interval);
     RuleSpec {
         id: format!("{}/{alert}", around.template).into(),
         template: around.template.as_str().into(),
@@ -85,10 +84,18 @@ fn labels(map: &mut Map, errors: &mut Errors) -> Labels {
     for (name, place, node) in map.entries() {
         if name == "severity" || name == "alertname" {
             errors.hint(&place, format!("`{name}` is no label of a template"), "Watchfire sets it itself");
+        } else if !is_label_name(&name) {
+            errors.add(&place, format!("{name:?} is no label name; expected letters, digits and _, such as team"));
         }
         pairs.extend(node.text(errors).map(|value| (name, value)));
     }
     Labels::new(pairs)
+}
+
+/// Label names as Prometheus has always taken them (its data model: `[a-zA-Z_][a-zA-Z0-9_]*`): receivers refuse others.
+fn is_label_name(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(good)
 }
 
 /// How long each severity must be raised.
@@ -106,7 +113,12 @@ impl HoldFor {
             return HoldFor { spans: PerSeverity::all(Some(span)), graded: None };
         }
         let mut spans = PerSeverity::all(None);
-        for (name, place, value) in node.map(errors).map(Map::entries).unwrap_or_default() {
+        let entries = node.map(errors).map(Map::entries).unwrap_or_default();
+        if entries.is_empty() {
+            let hint = "write `for: 5m`, or `for: {warning: 5m, critical: 2m}`";
+            errors.hint(node.place(), "`for` names no severity, so nothing would ever fire", hint);
+        }
+        for (name, place, value) in entries {
             match name.parse::<Severity>() {
                 Ok(severity) => *spans.get_mut(severity) = value.duration(errors),
                 Err(error) => errors.add(&place, format!("severity {error}")),
@@ -174,13 +186,12 @@ fn module(map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, errors: &mut E
         }
         (None, Some(when)) => {
             let [(_, until), (_, severity), (_, scope)] = expression;
-            Some(ModuleRef::Expression {
-                when: when.word(errors)?,
-                until: until.and_then(|node| node.word(errors)),
-                severity: severity_of(severity, hold_for, map, errors)?,
-                scope: scope.and_then(|node| node.parse_with(errors, scope_of)),
-                parameters: around.parameters.numbers(),
-            })
+            let when = when.word(errors);
+            let until = until.and_then(|node| node.word(errors));
+            let severity = severity_of(severity, hold_for, map, errors);
+            let scope = scope.and_then(|node| node.parse_with(errors, scope_of));
+            let parameters = around.parameters.numbers();
+            Some(ModuleRef::Expression { when: when?, until, severity: severity?, scope, parameters })
         }
         (None, None) => {
             errors.hint(

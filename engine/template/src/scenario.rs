@@ -4,12 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use watchfire_core::{Cause, Labels, Occurrence, Series, Severity, State, Time, Transition};
-use watchfire_door::{Errors, Map, Node, Place};
+use watchfire_door::{Errors, Map, Node, Place, format_duration, nearest};
 
-use crate::timeline::{self, values};
+pub use crate::compare::compare;
+use crate::timeline::{self, VALUES_MAX, values};
 
 /// Moment 0 of each scenario: 2026-01-01T00:00:00Z.
 pub const START: Time = Time::from_millis(1_767_225_600_000);
+
+/// The longest that a scenario may last: ten years.
+const SPAN_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+
+/// How the names of Watchfire's own alerts begin; each scenario may expect them.
+const OWN_ALERTS: &str = "Watchfire";
 
 /// The most intervals that a scenario may last.
 const STEPS_MAX: u128 = 1_000_000;
@@ -33,8 +40,25 @@ pub struct Scenario {
     pub rules: Vec<String>,
     /// The template's parameters.
     pub parameters: std::collections::BTreeMap<String, Node>,
-    /// When the scenario ends.
+    /// When the scenario ends: after the last sample and event, and not before `end:`.
     pub end: Time,
+    /// The alerts' names under `rules:` and `expect:`, and where they stand.
+    named: Vec<(String, Place)>,
+}
+
+impl Scenario {
+    /// Refuses names under `rules:` and `expect:` that are none of `alerts`: a scenario of a rule that is not there
+    /// would pass where nothing is expected.
+    pub fn check_names(&self, alerts: &[&str], errors: &mut Errors) {
+        let known = |name: &str| alerts.contains(&name) || name.starts_with(OWN_ALERTS);
+        for (name, place) in self.named.iter().filter(|(name, _)| !known(name)) {
+            let message = format!("the template has no alert `{name}`; expected one of {}", alerts.join(", "));
+            match nearest(name, alerts.iter().copied()) {
+                Some(near) => errors.hint(place, message, format!("did you mean `{near}`?")),
+                None => errors.add(place, message),
+            }
+        }
+    }
 }
 
 /// One transition that must be seen. What is none may be anything.
@@ -69,32 +93,27 @@ pub struct Seen {
     pub summary: String,
 }
 
-/// Reads a scenario file.
+/// Reads a scenario file. What is wrong goes to `errors`; the scenario is only good where nothing was added.
 pub fn read(file: &str, text: &str, errors: &mut Errors) -> Option<Scenario> {
     let mut map = watchfire_door::read(file, text, errors)?.map(errors)?;
+    let place = map.place().clone();
     let name = map.require("scenario", errors).and_then(|node| node.word(errors));
-    let interval =
-        map.require("interval", errors).and_then(|node| node.duration(errors)).filter(|span| !span.is_zero());
-    let stale_after = map.take("stale_after").and_then(|node| node.duration(errors));
-    let series = read_series(&mut map, stale_after.unwrap_or(Series::STALE_AFTER_DEFAULT), errors);
-    let events = list(&mut map, "events", errors).iter().filter_map(|node| event(node, errors)).collect();
+    let interval = map.require("interval", errors).and_then(|node| crate::read::interval(&node, errors));
+    let series = read_series(&mut map, errors);
+    let events: Vec<Occurrence> =
+        list(&mut map, "events", errors).iter().filter_map(|node| event(node, errors)).collect();
+    let rules = list(&mut map, "rules", errors);
+    let mut named: Vec<(String, Place)> =
+        rules.iter().filter_map(|node| Some((node.word(errors)?, node.place().clone()))).collect();
+    let rules = named.iter().map(|(name, _)| name.clone()).collect();
     let expect_node = map.require("expect", errors);
-    let nodes = expect_node.as_ref().and_then(|node| node.list(errors)).unwrap_or_default();
-    let expect = nodes.iter().filter_map(|node| expected(node, errors)).collect();
-    let rules = list(&mut map, "rules", errors).iter().filter_map(|node| node.word(errors)).collect();
+    let expect = read_expect(expect_node.as_ref(), &mut named, errors);
     let parameters = map.take("parameters").and_then(|node| node.map(errors)).map(Map::entries).unwrap_or_default();
-    let end = map.take("end").and_then(|node| node.duration(errors));
+    let end = map.take("end").and_then(|node| node.duration(errors)).unwrap_or_default();
     map.finish(errors);
-    let interval = interval?;
-    let longest = series.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-    let steps = end.unwrap_or_default().as_millis() / interval.as_millis().max(1);
-    if steps > STEPS_MAX {
-        errors.add(
-            &expect_node.as_ref()?.place().clone(),
-            format!("`end` is {steps} intervals away; at most {STEPS_MAX}"),
-        );
-    }
-    let last = START + interval * u32::try_from(longest.saturating_sub(1)).unwrap_or(u32::MAX);
+    let interval = interval.filter(|span| !span.is_zero())?;
+    let span = span(interval, &series, &events, end);
+    check_span(span, interval, &place, errors);
     Some(Scenario {
         name: name?,
         interval,
@@ -104,24 +123,54 @@ pub fn read(file: &str, text: &str, errors: &mut Errors) -> Option<Scenario> {
         expect_place: expect_node?.place().clone(),
         rules,
         parameters: parameters.into_iter().map(|(name, _, node)| (name, node)).collect(),
-        end: end.map_or(last, |end| START + end).max(last),
+        end: START + span,
+        named,
     })
+}
+
+fn span(interval: Duration, series: &[Valued], events: &[Occurrence], end: Duration) -> Duration {
+    let last = series.iter().map(|(_, values)| values.len()).max().unwrap_or(0).saturating_sub(1);
+    let samples = u32::try_from(last).ok().and_then(|last| interval.checked_mul(last)).unwrap_or(Duration::MAX);
+    let events = events.iter().map(|event| event.time.since(START));
+    events.fold(samples.max(end), Duration::max)
+}
+
+fn check_span(span: Duration, interval: Duration, place: &Place, errors: &mut Errors) {
+    let steps = span.as_millis() / interval.as_millis().max(1);
+    if steps > STEPS_MAX {
+        errors.add(place, format!("the scenario lasts {steps} intervals; at most {STEPS_MAX}"));
+    }
+    if span > SPAN_MAX {
+        let (found, most) = (format_duration(span), format_duration(SPAN_MAX));
+        errors.add(place, format!("the scenario lasts {found}; at most {most}"));
+    }
 }
 
 fn list(map: &mut Map, key: &str, errors: &mut Errors) -> Vec<Node> {
     map.take(key).and_then(|node| node.list(errors)).unwrap_or_default()
 }
 
-fn read_series(map: &mut Map, stale_after: Duration, errors: &mut Errors) -> Vec<(Arc<Series>, Vec<Option<f64>>)> {
-    let nodes = map.take("series").and_then(|node| node.list(errors)).unwrap_or_default();
-    nodes.iter().filter_map(|node| one_series(node, stale_after, errors)).collect()
+/// A series with its values.
+type Valued = (Arc<Series>, Vec<Option<f64>>);
+
+fn read_series(map: &mut Map, errors: &mut Errors) -> Vec<Valued> {
+    let stale_after = map.take("stale_after").and_then(|node| node.duration(errors));
+    let stale_after = stale_after.unwrap_or(Series::STALE_AFTER_DEFAULT);
+    let mut room = VALUES_MAX;
+    let mut series = Vec::new();
+    for node in list(map, "series", errors) {
+        let Some(one) = one_series(&node, stale_after, room, errors) else { continue };
+        room -= one.1.len();
+        series.push(one);
+    }
+    series
 }
 
-fn one_series(node: &Node, stale_after: Duration, errors: &mut Errors) -> Option<(Arc<Series>, Vec<Option<f64>>)> {
+fn one_series(node: &Node, stale_after: Duration, room: usize, errors: &mut Errors) -> Option<Valued> {
     let mut map = node.map(errors)?;
     let metric = map.require("metric", errors).and_then(|node| node.word(errors));
     let labels = labels(&mut map, errors);
-    let values = map.require("values", errors).and_then(|node| node.parse_with(errors, values));
+    let values = map.require("values", errors).and_then(|node| node.parse_with(errors, |text| values(text, room)));
     let stale_after = map.take("stale_after").and_then(|node| node.duration(errors)).unwrap_or(stale_after);
     map.finish(errors);
     Some((Arc::new(Series { metric: metric?.into(), labels, stale_after }), values?))
@@ -136,11 +185,27 @@ fn event(node: &Node, errors: &mut Errors) -> Option<Occurrence> {
     let mut map = node.map(errors)?;
     let at = map.require("at", errors).and_then(|node| node.duration(errors));
     let kind = map.require("kind", errors).and_then(|node| node.word(errors));
-    let code = map.require("code", errors).and_then(|node| node.parse::<u32>(errors));
+    let code = map.require("code", errors).and_then(|node| node.parse_with(errors, code));
     let job = map.take("job").and_then(|node| node.word(errors));
     let labels = labels(&mut map, errors);
     map.finish(errors);
     Some(Occurrence { kind: kind?.into(), labels, time: START + at?, code: code?, job: job.map(Into::into) })
+}
+
+fn code(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text:?} is no code; expected a whole number from 0 to {}", u32::MAX))
+}
+
+fn read_expect(node: Option<&Node>, named: &mut Vec<(String, Place)>, errors: &mut Errors) -> Vec<Expected> {
+    let mut expect = Vec::new();
+    for node in node.and_then(|node| node.list(errors)).unwrap_or_default() {
+        let Some(one) = expected(&node, errors) else { continue };
+        if !one.alert.is_empty() {
+            named.push((one.alert.clone(), node.place_of("alert")));
+        }
+        expect.push(one);
+    }
+    expect
 }
 
 fn expected(node: &Node, errors: &mut Errors) -> Option<Expected> {
@@ -183,38 +248,19 @@ impl Expected {
     }
 }
 
-/// Compares what was expected with what was seen.
-///
-/// # Errors
-/// A small diagram of both time lines.
-pub fn compare(expect: &[Expected], seen: &[Seen]) -> Result<(), String> {
-    let mut left: Vec<&Seen> = seen.iter().collect();
-    let mut missing = Vec::new();
-    for expected in expect {
-        match left.iter().position(|seen| expected.matches(seen)) {
-            Some(at) => drop(left.remove(at)),
-            None => missing.push(expected),
-        }
-    }
-    if missing.is_empty() && left.is_empty() && in_order(expect, seen) {
-        return Ok(());
-    }
-    Err(timeline::diagram(expect, seen, &missing, &left))
-}
-
-fn in_order(expect: &[Expected], seen: &[Seen]) -> bool {
-    let mut from = 0;
-    expect.iter().filter(|expected| expected.at.is_none()).all(|expected| {
-        let found = seen[from..].iter().position(|seen| expected.matches(seen));
-        found.map(|at| from += at).is_some()
-    })
-}
-
 /// What was seen, as the `expect:` of a scenario.
 pub fn to_yaml(seen: &[Seen]) -> String {
     if seen.is_empty() {
         return "expect: []\n".to_owned();
     }
-    let lines = seen.iter().map(|seen| format!("  - {}\n", timeline::expectation(seen)));
+    let lines = seen.iter().map(|one| format!("  - {}\n", timeline::expectation(one, &telling(one, seen))));
     format!("expect:\n{}", lines.collect::<String>())
+}
+
+/// The labels that tell the target of a transition from those of the same alert's others.
+fn telling(one: &Seen, seen: &[Seen]) -> Labels {
+    let alert = &one.transition.alert;
+    let others = seen.iter().map(|seen| &seen.transition.alert).filter(|other| other.alert == alert.alert);
+    let others: Vec<&Labels> = others.map(|other| &other.labels).collect();
+    alert.labels.filter(|name| others.iter().any(|other| other.get(name) != alert.labels.get(name)))
 }

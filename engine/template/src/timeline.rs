@@ -3,24 +3,24 @@
 use std::fmt::Write as _;
 
 use watchfire_core::sample::STALE_MARKER;
-use watchfire_core::{State, Time};
+use watchfire_core::{Labels, State, Time};
 use watchfire_door::format_duration;
 
 use crate::scenario::{Expected, START, Seen};
 
-/// The most values of one series.
+/// The most values of all series of a scenario.
 pub const VALUES_MAX: usize = 1_000_000;
 
 /// Reads values: `v`, `vxN`, `a..bxN` (N values from a to b), `a+bxN` and `a-bxN` (a, then N steps, as in Prometheus'
-/// rule tests), `_` and `_xN` for gaps, `stale`, `NaN`, `+Inf`.
-pub fn values(text: &str) -> Result<Vec<Option<f64>>, String> {
+/// rule tests), `_` and `_xN` for gaps, `stale`, `NaN`, `+Inf`. There may be `room` of them.
+pub fn values(text: &str, room: usize) -> Result<Vec<Option<f64>>, String> {
     let mut values = Vec::new();
     for word in text.split_whitespace() {
         let refuse = || format!("{word:?} is no value; expected 70, 70x8, 70..90x5, 0+10x6, _x3 or stale");
         let more = expand(word).ok_or_else(refuse)?;
         values.extend(more);
-        if values.len() > VALUES_MAX {
-            return Err(format!("more than {VALUES_MAX} values"));
+        if values.len() > room {
+            return Err(format!("the scenario has more than {VALUES_MAX} values"));
         }
     }
     Ok(values)
@@ -80,7 +80,7 @@ pub fn diagram(expect: &[Expected], seen: &[Seen], missing: &[&Expected], left: 
             *seen.transition.alert.alert == *expected.alert && expected.at.is_none_or(|at| at == seen.transition.time)
         });
         if let Some(near) = near {
-            let _ = writeln!(text, "nearest to `{}`: {}", wanted(expected), expectation(near));
+            let _ = writeln!(text, "nearest to `{}`: {}", wanted(expected), expectation(near, &Labels::default()));
         }
     }
     text
@@ -102,13 +102,15 @@ fn got(seen: &Seen) -> String {
     format!("{:>6} {} {} {}", since_start(seen.transition.time), view.alert, view.state, view.severity)
 }
 
-/// A transition as one line of `expect:`.
-pub fn expectation(seen: &Seen) -> String {
+/// A transition as one line of `expect:`, with the labels that tell its target from others.
+pub fn expectation(seen: &Seen, labels: &Labels) -> String {
     let view = &seen.transition.alert;
     let cause = view.cause.map(|cause| format!(", cause: {cause}")).unwrap_or_default();
     let value = if view.value.is_finite() { format!(", value: {}", view.value) } else { String::new() };
+    let pairs: Vec<String> = labels.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
+    let labels = if pairs.is_empty() { String::new() } else { format!(", labels: {{{}}}", pairs.join(", ")) };
     format!(
-        "{{at: {}, alert: {}, state: {}, severity: {}{cause}{value}}}",
+        "{{at: {}, alert: {}, state: {}, severity: {}{cause}{value}{labels}}}",
         since_start(seen.transition.time),
         view.alert,
         view.state,
@@ -116,12 +118,17 @@ pub fn expectation(seen: &Seen) -> String {
     )
 }
 
+/// In YAML's double quotes, which read JSON's.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn plain(text: &str) -> Result<Vec<f64>, String> {
-        values(text).map(|values| values.into_iter().map(|value| value.unwrap_or(-1.0)).collect())
+        values(text, VALUES_MAX).map(|values| values.into_iter().map(|value| value.unwrap_or(-1.0)).collect())
     }
 
     #[test]
@@ -139,20 +146,20 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(plain(text).as_deref(), Ok(expected), "{text}");
         }
-        assert_eq!(values("stale").map(|v| v[0].map(f64::to_bits)), Ok(Some(STALE_MARKER)));
+        assert_eq!(values("stale", VALUES_MAX).map(|v| v[0].map(f64::to_bits)), Ok(Some(STALE_MARKER)));
     }
 
     #[test]
     fn refuses_what_is_no_value() {
         for text in ["hot", "70x", "1..3", "x3", "1..3x99999999", "0+x3"] {
-            assert!(values(text).is_err(), "{text}");
+            assert!(values(text, VALUES_MAX).is_err(), "{text}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn no_text_is_a_reason_to_panic(text in "[0-9x.+_ aestl\\-]{0,40}") {
-            let _ = values(&text);
+            let _ = values(&text, VALUES_MAX);
         }
     }
 }
