@@ -27,6 +27,7 @@ pub struct Report {
 pub fn run(source: &TemplateSource, file: &str, text: &str) -> Report {
     let mut errors = Errors::default();
     let scenario = read(file, text, &mut errors);
+    check_names(source, scenario.as_ref(), &mut errors);
     let Some(scenario) = scenario.filter(|_| errors.is_empty()) else {
         return Report {
             file: file.to_owned(),
@@ -45,6 +46,15 @@ pub fn run(source: &TemplateSource, file: &str, text: &str) -> Report {
         },
         Err(why) => Report { file: file.to_owned(), name, failure: Some(why), blessed: None },
     }
+}
+
+/// Refuses names of alerts that the template does not have. What is wrong with the template itself is told elsewhere.
+fn check_names(source: &TemplateSource, scenario: Option<&Scenario>, errors: &mut Errors) {
+    let (Some(scenario), Ok(text)) = (scenario, source.text()) else { return };
+    let unseen = &mut Errors::default();
+    let Some(template) = watchfire_template::read(&source.file(), &text, &BTreeMap::new(), &[], unseen) else { return };
+    let alerts: Vec<&str> = template.rules.iter().map(|rule| &*rule.spec.alert).collect();
+    scenario.check_names(&alerts, errors);
 }
 
 fn play(source: &TemplateSource, scenario: &Scenario) -> Result<Vec<Seen>, String> {
@@ -117,6 +127,16 @@ fn bless(text: &str, scenario: &Scenario, seen: &[Seen]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scenario_of_a_rule_that_is_not_there_does_not_pass() {
+        let template = "template: t\nversion: 1.0.0\nrules: [{alert: GpuDown, when: gpu_up < 1, severity: warning}]\n";
+        let source = TemplateSource::Text("t.yaml".into(), template.into());
+        let text = "scenario: s\ninterval: 1s\nrules: [GpuDwon]\nexpect: []\n";
+        let failure = run(&source, "s.yaml", text).failure.unwrap_or_default();
+        assert!(failure.starts_with("s.yaml:3:9: the template has no alert `GpuDwon`"), "{failure}");
+        assert_eq!(run(&source, "s.yaml", &text.replace("Dwon", "Down")).failure, None);
+    }
 
     /// Every shipped template passes its own scenarios: what an author sees with `watchfire test`.
     #[test]
