@@ -306,6 +306,7 @@ pub mod watchfire {
                     }
                 }
             }
+            /// A metric and how its window becomes one number.
             #[derive(Clone)]
             pub struct MetricInput {
                 pub name: _rt::String,
@@ -322,6 +323,7 @@ pub mod watchfire {
                         .finish()
                 }
             }
+            /// Events of a kind; no codes = all of them.
             #[derive(Clone)]
             pub struct EventInput {
                 pub kind: _rt::String,
@@ -340,6 +342,7 @@ pub mod watchfire {
                         .finish()
                 }
             }
+            /// What a column holds.
             #[derive(Clone)]
             pub enum Reads {
                 Metric(MetricInput),
@@ -360,7 +363,7 @@ pub mod watchfire {
                     }
                 }
             }
-            /// One column of the batch.
+            /// One column of the batch. `window-ms` 0 = no window. Where a required one has no value the row is unknown.
             #[derive(Clone)]
             pub struct Input {
                 pub reads: Reads,
@@ -416,6 +419,7 @@ pub mod watchfire {
                         .finish()
                 }
             }
+            /// What is wrong with a setting; the path names the keys, such as `above.warning`.
             #[derive(Clone)]
             pub struct SettingError {
                 pub path: _rt::String,
@@ -1598,24 +1602,30 @@ pub mod exports {
                     }
                 }
                 pub trait Guest {
+                    /// What the module is and reads, with the settings that it has: before any, and again after each `configure`.
                     #[allow(async_fn_in_trait)]
                     fn describe() -> Descriptor;
+                    /// All that is wrong with settings; it changes nothing.
                     #[allow(async_fn_in_trait)]
                     fn validate_settings(
                         json: _rt::String,
                     ) -> ::core::result::Result<(), _rt::Vec<SettingError>>;
+                    /// Takes settings on; called before the first `evaluate`, never later in the same instance.
                     #[allow(async_fn_in_trait)]
                     fn configure(
                         json: _rt::String,
                     ) -> ::core::result::Result<(), _rt::String>;
+                    /// Labels and groups of all rows, in their order; only where the descriptor asks for them, and only when they change.
                     #[allow(async_fn_in_trait)]
                     fn on_targets(
                         targets: _rt::Vec<Target>,
                     ) -> ::core::result::Result<(), _rt::String>;
+                    /// The verdict on all rows at one tick: a pure function of the batch, the settings and the targets.
                     #[allow(async_fn_in_trait)]
                     fn evaluate(
                         batch: Batch,
                     ) -> ::core::result::Result<Outcome, _rt::String>;
+                    /// The evidence for one row of the last batch; asked only when an alert begins or grows worse.
                     #[allow(async_fn_in_trait)]
                     fn explain(
                         row: u32,
