@@ -14,6 +14,10 @@ use clap::Parser;
 
 fn main() -> std::process::ExitCode {
     let cli = cli::Cli::parse();
+    // `watchfire … | head` ends quietly. A service must outlive whoever reads its log.
+    if !matches!(cli.command, cli::Command::Run(_)) {
+        sigpipe::reset();
+    }
     commands::start_logging(&cli);
     match commands::run(cli.command) {
         Ok(code) => code.into(),

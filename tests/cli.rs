@@ -162,3 +162,11 @@ fn the_demo_shows_delivers_and_ends_well() {
     let last: Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
     assert_eq!((&last["alert"], &last["state"]), (&"GpuTooHot".into(), &"firing".into()), "{json}");
 }
+
+#[test]
+fn a_reader_that_goes_away_is_no_fault() {
+    let command = format!("{} demo --for 20m --json --speed 1000000 | true", env!("CARGO_BIN_EXE_watchfire"));
+    let output = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!said.contains("panicked"), "{said}");
+}
