@@ -3,22 +3,30 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use crate::shell::{self, cargo, has, root, say};
+use crate::shell::{self, cargo, say};
+use crate::tools::Tool;
 
-/// The version of cargo-deny that is installed where none is there.
-const DENY_VERSION: &str = "0.20.2";
+const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 
 /// Tests, then lints. The tests' own closing lines are printed again at the end.
 pub fn run() -> Result<(), String> {
-    let closing = tests()?;
+    let (closing, passed) = tests()?;
+    sum_up(&closing);
+    if !passed {
+        return Err("tests failed".to_owned());
+    }
     step("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     step("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     step("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
     dependencies()?;
-    closing.iter().for_each(|line| println!("{line}"));
-    println!("{} passed, {} failed", total(&closing, "passed"), total(&closing, "failed"));
+    sum_up(&closing);
     Ok(())
+}
+
+fn sum_up(closing: &[String]) {
+    closing.iter().for_each(|line| println!("{line}"));
+    println!("{} passed, {} failed", total(closing, "passed"), total(closing, "failed"));
 }
 
 /// The sum of the numbers before a word in the closing lines.
@@ -32,8 +40,8 @@ fn step(name: &str, command: &mut std::process::Command) -> Result<(), String> {
     shell::run(command).map_err(|why| format!("{name}: {why}"))
 }
 
-/// The README's test command. Its output passes through; the closing lines are kept.
-fn tests() -> Result<Vec<String>, String> {
+/// The README's test command. Its output passes through; its closing lines, and whether all passed.
+fn tests() -> Result<(Vec<String>, bool), String> {
     say("tests");
     let mut child = cargo(&["xtask", "test"]).stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
     let mut closing = Vec::new();
@@ -45,27 +53,18 @@ fn tests() -> Result<Vec<String>, String> {
         }
     }
     let status = child.wait().map_err(|error| error.to_string())?;
-    if status.success() { Ok(closing) } else { Err("tests failed".to_owned()) }
+    Ok((closing, status.success()))
 }
 
 /// Licences, bans, sources and advisories. Without the network the database of advisories cannot be had; that is
 /// said, and the rest is still checked.
 fn dependencies() -> Result<(), String> {
     say("dependencies");
-    let tools = root().join("target/tools");
-    let own = tools.join("bin/cargo-deny");
-    if !has("cargo-deny") && !own.exists() {
-        say(&format!("installing cargo-deny {DENY_VERSION} from crates.io into target/tools"));
-        let folder = tools.display().to_string();
-        let install = ["install", "--quiet", "--locked", "--root", &folder, "cargo-deny", "--version", DENY_VERSION];
-        shell::run(&mut cargo(&install))?;
-    }
-    let program = if own.exists() { own.display().to_string() } else { "cargo-deny".to_owned() };
     step(
         "licences, bans and sources",
-        &mut shell::command(&program, &["--all-features", "check", "bans", "licenses", "sources"]),
+        &mut DENY.command(&["--all-features", "check", "bans", "licenses", "sources"])?,
     )?;
-    let mut advisories = shell::command(&program, &["--all-features", "check", "advisories"]);
+    let mut advisories = DENY.command(&["--all-features", "check", "advisories"])?;
     let output = advisories.output().map_err(|error| error.to_string())?;
     let words = String::from_utf8_lossy(&output.stderr);
     match output.status.success() {

@@ -1,7 +1,7 @@
 //! `cargo xtask demo`
 
 use crate::setup;
-use crate::shell::{self, cargo, command, root, say};
+use crate::shell::{self, cargo, command, say, target};
 
 /// Sets up, builds and runs the demo, with the same build as the tests.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -9,6 +9,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
     setup::wasm_target()?;
     say("building (some minutes the first time, seconds later)");
     shell::run(&mut cargo(&["build", "--workspace", "--quiet"]))?;
-    let binary = root().join("target/debug/watchfire").display().to_string();
+    let binary = target().join("debug/watchfire").display().to_string();
     shell::run(command(&binary, &["demo"]).args(args))
 }

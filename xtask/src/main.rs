@@ -1,12 +1,14 @@
 //! `cargo xtask`: set-up and the project's jobs. No dependencies, so that it is there within seconds.
 
 mod bench;
+mod book;
 mod ci;
 mod demo;
 mod rules;
 mod setup;
 mod shell;
 mod test;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -16,6 +18,7 @@ const HELP: &str = "cargo xtask JOB [ARGS]
   test    set up, and run all tests (ARGS go to `cargo test`)
   rules   find or install the WebAssembly target, and build each rule to a component
   bench   measure, in release mode
+  book    make the book of docs/ with mdBook
   ci      all that must hold before a change lands
 
 Examples:
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         "test" => test::run(&rest),
         "rules" => rules::run(),
         "bench" => bench::run(&rest),
+        "book" => book::run(),
         "ci" => ci::run(),
         "" | "help" | "--help" | "-h" => {
             println!("{HELP}");

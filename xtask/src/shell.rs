@@ -1,5 +1,6 @@
 //! Running other programs.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,6 +8,11 @@ use std::time::{Duration, Instant};
 /// The workspace's folder.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// Where cargo builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
 /// Says what is being done.
@@ -45,9 +51,9 @@ pub fn has(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Runs a program in silence for at most so long; whether it succeeded in time.
+/// Runs a program for at most so long, with all that it starts; whether it succeeded in time. Only its errors are shown.
 pub fn within(limit: Duration, command: &mut Command) -> bool {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let Ok(mut child) = quiet.spawn() else { return false };
     let started = Instant::now();
     while started.elapsed() < limit {
@@ -58,7 +64,8 @@ pub fn within(limit: Duration, command: &mut Command) -> bool {
         }
     }
     // It is past its time; whether it can still be ended changes nothing for us.
-    let _ = child.kill();
+    let group = format!("-{}", child.id());
+    let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
     let _ = child.wait();
     false
 }
@@ -68,4 +75,17 @@ fn show(command: &Command) -> String {
     let words: Vec<String> =
         std::iter::once(command.get_program().to_string_lossy().into_owned()).chain(args).collect();
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_ended_with_all_that_it_started() {
+        let started = Instant::now();
+        assert!(!within(Duration::from_millis(200), &mut command("sh", &["-c", "sleep 60 | sleep 60"])));
+        assert!(started.elapsed() < Duration::from_secs(30));
+        assert!(within(Duration::from_secs(30), &mut command("true", &[])));
+    }
 }
