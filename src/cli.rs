@@ -38,6 +38,12 @@ pub enum Command {
     Run(Run),
     /// Write what this host's sources read, to be replayed
     Record(Record),
+    /// Fetch modules from a registry, check and keep them
+    #[cfg(feature = "oci")]
+    Pull(crate::commands::pull::Pull),
+    /// Put a module into a registry
+    #[cfg(feature = "oci")]
+    Push(crate::commands::push::Push),
     /// Show what a running Watchfire does
     Status(Status),
 }

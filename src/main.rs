@@ -5,6 +5,8 @@ mod commands;
 mod config;
 mod demo;
 mod exit;
+#[cfg(feature = "oci")]
+mod oci;
 mod print;
 mod replaying;
 mod serve;

@@ -37,6 +37,7 @@ pub mod config;
 mod deliver;
 mod engine;
 mod load;
+pub mod module_store;
 mod output;
 pub mod scenarios;
 mod status;

@@ -74,7 +74,7 @@ impl TemplateSource {
 }
 
 /// Reads a regular file of a bounded size: a pipe or a device would never end.
-fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     let about = fs::metadata(path).map_err(|error| error.to_string())?;
     if !about.is_file() {
         return Err("it is no regular file".to_owned());

@@ -2,6 +2,10 @@
 
 mod check;
 mod demo;
+#[cfg(feature = "oci")]
+pub mod pull;
+#[cfg(feature = "oci")]
+pub mod push;
 mod record;
 mod replay;
 mod run;
@@ -24,6 +28,10 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Record(args) => record::run(&args),
+        #[cfg(feature = "oci")]
+        Command::Pull(args) => pull::run(&args),
+        #[cfg(feature = "oci")]
+        Command::Push(args) => push::run(&args),
         Command::Status(args) => status::run(&args),
     }
 }
