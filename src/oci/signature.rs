@@ -89,8 +89,9 @@ mod tests {
         let (_, stranger) = key();
         let payload = br#"{"critical":{"image":{"docker-manifest-digest":"sha256:aa"}}}"#;
         let signature = pair.sign(&SystemRandom::new(), payload).unwrap();
-        let verdict =
-            |payload: &[u8], digest, key: &PublicKey| check(payload, signature.as_ref(), digest, &[key.clone()]);
+        let verdict = |payload: &[u8], digest, key: &PublicKey| {
+            check(payload, signature.as_ref(), digest, std::slice::from_ref(key))
+        };
         assert_eq!(verdict(payload, "sha256:aa", &public), Ok(()));
         assert!(verdict(payload, "sha256:bb", &public).unwrap_err().contains("sha256:aa"));
         assert!(verdict(payload, "sha256:aa", &stranger).unwrap_err().contains("another key"));
