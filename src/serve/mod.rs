@@ -1,5 +1,6 @@
 //! The HTTP side of a running Watchfire. It owns nothing: it asks the engine's thread and waits for the answer.
 
+mod guard;
 mod metrics;
 
 use std::sync::mpsc::SyncSender;
@@ -50,7 +51,8 @@ pub fn app(ask: Ask, is_loopback: bool, public: &[Public]) -> Router {
         app = app
             .route("/-/reload", post(reload))
             .route("/api/v1/status", get(status))
-            .route("/api/v1/alerts", get(alerts));
+            .route("/api/v1/alerts", get(alerts))
+            .layer(axum::middleware::from_fn(guard::same_site));
     }
     app.with_state(ask)
 }

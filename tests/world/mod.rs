@@ -56,7 +56,8 @@ impl Running {
     /// The whole answer to a request.
     pub fn ask(&self, method: &str, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.address).ok()?;
-        write!(stream, "{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").ok()?;
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .ok()?;
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
         Some(text)
