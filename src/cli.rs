@@ -28,6 +28,10 @@ pub struct Cli {
 pub enum Command {
     /// Show the main job on a recorded 8-GPU host: no set-up, ends by itself
     Demo(Demo),
+    /// Begin a rule or a template: sources, scenarios, README
+    New(crate::commands::new::New),
+    /// Make a WebAssembly module of a rule's sources
+    Build(crate::commands::build::Build),
     /// Validate configuration files and templates; lists every error
     Check(Check),
     /// Run the scenarios of templates
@@ -87,7 +91,7 @@ pub struct Check {
   watchfire test templates/ --filter near-miss
   watchfire test templates/ --update   write what happens now into `expect`")]
 pub struct Test {
-    /// Template files, or folders with templates; the shipped ones where none is given
+    /// Template files, or folders with templates; if none is given the template of this folder, else the shipped ones
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Only scenarios whose file or name contains this

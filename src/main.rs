@@ -1,5 +1,6 @@
 //! `watchfire`: one binary, one file per command.
 
+mod author;
 mod cli;
 mod commands;
 mod config;

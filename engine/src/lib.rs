@@ -46,10 +46,12 @@ mod store;
 pub use watchfire_core::matcher::Matcher;
 pub use watchfire_core::route::{GroupBy, Route};
 pub use watchfire_core::{
-    Cause, Condition, Labels, Observation, Occurrence, RuleFailure, Sample, Series, SeriesId, Severity, State, Time,
+    Cause, Condition, Labels, Observation, Occurrence, Reads, RuleFailure, Sample, Series, SeriesId, Severity, State,
+    Time,
 };
 pub use watchfire_door as door;
 pub use watchfire_notify as notify;
+pub use watchfire_sandbox as sandbox;
 
 pub use builder::{BuildError, Builder};
 pub use catalog::{Catalog, Given, TemplateSource};

@@ -1,7 +1,9 @@
 //! One file per command.
 
+pub mod build;
 mod check;
 mod demo;
+pub mod new;
 #[cfg(feature = "oci")]
 pub mod pull;
 #[cfg(feature = "oci")]
@@ -22,6 +24,8 @@ use crate::exit::{Exit, Failure};
 /// Runs a command.
 pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::New(args) => new::run(&args),
+        Command::Build(args) => build::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Test(args) => test::run(&args),

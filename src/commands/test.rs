@@ -1,12 +1,13 @@
 //! `watchfire test`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anstyle::AnsiColor;
 use serde_json::json;
 use watchfire_engine::scenarios::{self, Report};
 use watchfire_engine::{TemplateSource, shipped_templates, templates_at};
 
+use crate::author;
 use crate::cli::Test;
 use crate::exit::{Exit, Failure};
 
@@ -35,16 +36,31 @@ pub fn run(args: &Test) -> Result<Exit, Failure> {
 }
 
 fn sources(args: &Test) -> Result<Vec<TemplateSource>, Failure> {
-    if args.paths.is_empty() {
-        return Ok(shipped_templates());
-    }
+    let here = PathBuf::from(".");
+    let paths = match args.paths.as_slice() {
+        [] if here.join("template.yaml").exists() => std::slice::from_ref(&here),
+        [] => return Ok(shipped_templates()),
+        paths => paths,
+    };
     let mut sources = Vec::new();
-    for path in &args.paths {
+    for path in paths {
         let found = templates_at(path)
             .map_err(|error| Failure::could_not(format!("{} cannot be read: {error}", path.display())))?;
         sources.extend(found);
     }
+    sources.iter().try_for_each(build)?;
     Ok(sources)
+}
+
+/// Builds the module of a template whose sources lie beside it and are newer.
+fn build(source: &TemplateSource) -> Result<(), Failure> {
+    let TemplateSource::File(file) = source else { return Ok(()) };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let built = author::build::build_stale(folder).map_err(Failure::could_not)?;
+    if let Some(built) = built {
+        eprintln!("built {}", built.file.display());
+    }
+    Ok(())
 }
 
 /// Shows a report, or blesses what happened; answers whether it counts as passed.

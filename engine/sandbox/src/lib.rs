@@ -17,6 +17,7 @@
 mod error;
 mod expression;
 mod limits;
+pub mod manifest;
 mod native;
 mod scope;
 mod script;
@@ -31,7 +32,7 @@ pub use error::{LoadError, SandboxError, SettingProblem};
 pub use expression::ExpressionSpec;
 pub use limits::Limits;
 pub use native::Native;
-pub use wasm::componentize;
+pub use wasm::{CONTRACT, componentize};
 
 /// How a sandbox is set up.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,7 @@
+//! The author's path: from a name to a rule that runs.
+
+pub mod build;
+pub mod lang;
+pub mod scaffold;
+
+pub use lang::Language;
