@@ -19,7 +19,7 @@ pub const LANGUAGE: Language = Language {
     name: "rust",
     files: &[
         ("src/lib.rs", include_str!("../scaffold/rust/lib.rs")),
-        ("Cargo.toml", include_str!("../scaffold/rust/Cargo.toml")),
+        ("Cargo.toml", include_str!("../scaffold/rust/package.toml")),
         ("rust-toolchain.toml", include_str!("../scaffold/rust/rust-toolchain.toml")),
         (".gitignore", "target/\n"),
         ("vendor/watchfire-sdk/Cargo.toml", include_str!("../scaffold/rust/sdk.toml")),
