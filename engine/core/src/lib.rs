@@ -35,7 +35,7 @@ pub use labels::Labels;
 pub use order::LoadError;
 pub use rule::{
     Aggregate, Batch, Descriptor, EventStat, Hit, Input, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec,
-    Scope, Target,
+    Scope, Target, Usage,
 };
 pub use sample::{Observation, Quality, Sample, Series, SeriesId};
 pub use severity::{Cause, PerSeverity, Severity};

@@ -282,6 +282,19 @@ impl RuleFailure {
     }
 }
 
+/// What the last `evaluate` of a program took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Steps used: fuel for WebAssembly, operations for a script.
+    pub steps: u64,
+    /// Steps that it could have used.
+    pub steps_budget: u64,
+    /// The most linear memory that it has had, bytes; none where the runtime does not count it.
+    pub memory_bytes: Option<u64>,
+    /// Bytes of its answer.
+    pub output_bytes: u64,
+}
+
 /// The code of one configured rule. Implemented by the sandbox's two runtimes, by native Rust rules and by tests.
 ///
 /// A failed call leaves the implementation ready for the next one.
@@ -306,6 +319,11 @@ pub trait Program: Send {
     /// # Errors
     /// The rule's own failure.
     fn explain(&mut self, row: u32) -> Result<Option<String>, RuleFailure>;
+
+    /// What the last `evaluate` took; none where nothing counts it.
+    fn usage(&self) -> Option<Usage> {
+        None
+    }
 }
 
 /// What happens to an alert whose required data is missing.
@@ -361,6 +379,12 @@ impl RuleSpec {
 impl Outcome {
     /// The most notes of one answer.
     pub const NOTES_MAX: usize = 64;
+
+    /// Bytes of the answer as it crosses the contract: 32 for a hit, 8 and its text for a note, 8 for a number.
+    pub fn bytes(&self) -> u64 {
+        let notes: usize = self.notes.iter().map(|note| note.len() + 8).sum();
+        (self.hits.len() * 32 + notes + (self.state.len() + self.derived.len()) * 8) as u64
+    }
 
     /// Checks that the answer makes sense for `rows` rows; that no row has two hits is left to its reader.
     ///

@@ -64,6 +64,18 @@ fn a_good_rule_answers_the_same_everywhere() {
 }
 
 #[test]
+fn what_a_call_took_is_told() {
+    for (name, mut program) in programs("good") {
+        assert_eq!(program.usage(), None, "{name}: nothing was judged yet");
+        let out = tick(&mut *program, &[5.0, 6.0, 7.0]).unwrap();
+        let usage = program.usage().unwrap();
+        assert_eq!(usage.output_bytes, out.bytes(), "{name}");
+        assert!(usage.steps > 10 && usage.steps < usage.steps_budget / 4, "{name}: {usage:?}");
+        assert_eq!(usage.memory_bytes.is_some_and(|bytes| bytes > 64 << 10), name == "wasm", "{name}: {usage:?}");
+    }
+}
+
+#[test]
 fn what_goes_wrong_is_a_failure_of_the_rule_and_has_a_name() {
     let is_steps = |failure: &RuleFailure| matches!(failure, RuleFailure::OutOfSteps { rows: 3, .. });
     let is_memory = |failure: &RuleFailure| {

@@ -53,6 +53,8 @@ pub fn sandboxed(limits: &Limits) -> Engine {
 #[derive(Default)]
 struct Budget {
     steps: AtomicU64,
+    /// Steps that the call has used.
+    used: AtomicU64,
     /// Lines that this call may still print.
     lines: AtomicU64,
 }
@@ -94,6 +96,11 @@ impl ScriptEngine {
         self.engine.compile(source)
     }
 
+    /// Operations of the last call.
+    pub fn steps_used(&self) -> u64 {
+        self.budget.used.load(Ordering::Relaxed)
+    }
+
     /// Runs a call within a number of operations and the wall-clock fuse. A panic inside is the script's failure.
     pub fn within(
         &self,
@@ -103,6 +110,7 @@ impl ScriptEngine {
         call: impl FnOnce(&Engine) -> Result<Dynamic, Box<EvalAltResult>>,
     ) -> Result<Dynamic, RuleFailure> {
         self.budget.steps.store(steps, Ordering::Relaxed);
+        self.budget.used.store(0, Ordering::Relaxed);
         self.budget.lines.store(self.log_lines, Ordering::Relaxed);
         FUSE.set(Some(Instant::now() + self.wall));
         let said = catch_unwind(AssertUnwindSafe(|| call(&self.engine)));
@@ -131,6 +139,7 @@ impl ScriptEngine {
 }
 
 fn ended(operations: u64, budget: &Budget) -> Option<Dynamic> {
+    budget.used.store(operations, Ordering::Relaxed);
     if operations > budget.steps.load(Ordering::Relaxed) {
         return Some(STEPS.into());
     }

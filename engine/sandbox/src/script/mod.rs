@@ -47,6 +47,11 @@ impl Running {
         self.ast.iter_functions().any(|function| function.name == name && function.params.len() == parameters)
     }
 
+    /// Operations of the last call.
+    pub fn steps_used(&self) -> u64 {
+        self.engine.steps_used()
+    }
+
     /// Calls a function within a budget of operations.
     pub fn call(&self, name: &str, args: impl FuncArgs, steps: u64, rows: usize) -> Result<Dynamic, RuleFailure> {
         let options = CallFnOptions::new().eval_ast(false);

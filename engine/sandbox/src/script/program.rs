@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rhai::{Dynamic, INT, Map};
-use watchfire_core::{self as core, Descriptor, Outcome, Program, Reads, RuleFailure, Target};
+use watchfire_core::{self as core, Descriptor, Outcome, Program, Reads, RuleFailure, Target, Usage};
 
 use super::Running;
 use super::frame::{Batch, Frame, Report};
@@ -16,6 +16,7 @@ pub struct ScriptProgram {
     settings: Dynamic,
     limits: Limits,
     frame: Arc<Frame>,
+    usage: Option<Usage>,
 }
 
 impl ScriptProgram {
@@ -26,7 +27,7 @@ impl ScriptProgram {
             Reads::Event { kind, .. } => kind.to_string(),
         };
         let frame = Frame { names: descriptor.inputs.iter().map(name).collect(), ..Frame::default() };
-        ScriptProgram { running, descriptor, settings: settings.into_shared(), limits, frame: Arc::new(frame) }
+        ScriptProgram { running, descriptor, settings: settings.into_shared(), limits, frame: Arc::new(frame), usage: None }
     }
 
     /// Lays a batch into the frame. The script has let go of it unless it kept it, which costs a new one.
@@ -82,6 +83,12 @@ impl Program for ScriptProgram {
         let steps = self.limits.steps(batch.rows);
         self.running.call("evaluate", (self.batch(), report.clone()), steps, batch.rows).map(drop)?;
         *out = report.take();
+        self.usage = Some(Usage {
+            steps: self.running.steps_used(),
+            steps_budget: steps,
+            memory_bytes: None,
+            output_bytes: out.bytes(),
+        });
         for note in &mut out.notes {
             note.truncate(Limits::cut(note, self.limits.note_bytes).len());
         }
@@ -96,5 +103,9 @@ impl Program for ScriptProgram {
         let said = self.running.call("explain", args, self.limits.steps_init, 0)?;
         let text = said.into_immutable_string().ok();
         Ok(text.map(|text| Limits::cut(&text, self.limits.note_bytes).to_owned()))
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wasmtime::component::InstancePre;
-use watchfire_core::{Batch, Descriptor, Outcome, Program, RuleFailure, Target};
+use watchfire_core::{Batch, Descriptor, Outcome, Program, RuleFailure, Target, Usage};
 
 use super::bindings::types;
 use super::store::{Guest, Live};
@@ -21,6 +21,7 @@ pub struct WasmProgram {
     targets: Vec<types::Target>,
     live: Option<Live>,
     batch: types::Batch,
+    usage: Option<Usage>,
 }
 
 impl WasmProgram {
@@ -45,6 +46,7 @@ impl WasmProgram {
             targets: Vec::new(),
             live: Some(live),
             batch: convert::empty_batch(),
+            usage: None,
         })
     }
 
@@ -106,9 +108,17 @@ impl Program for WasmProgram {
         convert::batch(batch, &mut self.batch);
         let outputs = self.descriptor.outputs.len();
         let said = self.with_live(|live, batch| live.evaluate(batch, outputs))?;
+        let steps_budget = self.limits.steps(batch.rows);
+        let used = self.live.as_ref().map(|live| (live.steps_used(steps_budget), live.memory_peak()));
         let cells = self.descriptor.state_slots as usize * batch.rows;
         let taken = convert::outcome(said, self.limits.note_bytes, cells, out);
         let checked = taken.and_then(|()| out.check(batch.rows, &self.descriptor));
+        self.usage = used.map(|(steps, memory)| Usage {
+            steps,
+            steps_budget,
+            memory_bytes: Some(memory),
+            output_bytes: out.bytes(),
+        });
         if checked.is_err() {
             self.live = None;
         }
@@ -119,5 +129,9 @@ impl Program for WasmProgram {
         let note_bytes = self.limits.note_bytes;
         let said = self.with_live(|live, _| live.explain(row))?;
         Ok(said.map(|note| Limits::cut(&note, note_bytes).to_owned()))
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage
     }
 }

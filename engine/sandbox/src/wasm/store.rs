@@ -18,6 +18,8 @@ pub struct Guest {
     limits: Limits,
     log_lines_left: usize,
     guards: Guards,
+    /// The most linear memory that the instance has had, bytes.
+    memory_peak: usize,
 }
 
 /// A limit of the store that was hit, told by its type.
@@ -37,6 +39,7 @@ impl ResourceLimiter for Guest {
         if desired > self.limits.memory_bytes {
             return Err(MemoryLimit(self.limits.memory_bytes as u64).into());
         }
+        self.memory_peak = self.memory_peak.max(desired);
         Ok(true)
     }
 
@@ -94,6 +97,7 @@ impl Live {
             limits: limits.clone(),
             log_lines_left: limits.log_lines,
             guards: host.guards,
+            memory_peak: 0,
         };
         let mut store = Store::new(&host.engine, guest);
         store.limiter(|guest| guest);
@@ -102,6 +106,16 @@ impl Live {
         let rule = pre.instantiate(&mut store).and_then(|instance| WatchfireRule::new(&mut store, &instance));
         let rule = rule.map_err(|error| failure(error, &budget))?;
         Ok(Live { store, rule })
+    }
+
+    /// Steps that the last call of so much budget took; none where steps are not counted.
+    pub fn steps_used(&self, budget: u64) -> u64 {
+        self.store.get_fuel().map_or(0, |left| budget.saturating_sub(left))
+    }
+
+    /// The most linear memory that it has had, bytes.
+    pub fn memory_peak(&self) -> u64 {
+        self.store.data().memory_peak as u64
     }
 
     fn limits(&self) -> Limits {
