@@ -98,3 +98,19 @@ fn a_scaffold_carries_the_whole_sdk() {
         assert!(workspace.contains(line), "{line} is not the workspace's version");
     }
 }
+
+#[test]
+fn inspect_shows_what_a_module_is_and_why_another_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let rule = new_rule(folder.path(), "x", "rhai");
+    let about: serde_json::Value =
+        serde_json::from_str(&stdout(&watchfire(&rule, &["inspect", "x.rhai", "--json"]))).unwrap();
+    assert_eq!(
+        (about["kind"].as_str(), about["inputs"][0]["metric"].as_str()),
+        (Some("Rhai script"), Some("gpu_temperature_celsius"))
+    );
+    std::fs::write(rule.join("junk.wasm"), "junk\x1b[2J").unwrap();
+    let output = watchfire(&rule, &["inspect", "junk.wasm"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("begins with \"junk\""), "{}", said(&output));
+}

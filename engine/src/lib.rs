@@ -46,8 +46,8 @@ mod store;
 pub use watchfire_core::matcher::Matcher;
 pub use watchfire_core::route::{GroupBy, Route};
 pub use watchfire_core::{
-    Cause, Condition, Labels, Observation, Occurrence, Reads, RuleFailure, Sample, Series, SeriesId, Severity, State,
-    Time,
+    Aggregate, Cause, Condition, Descriptor, Input, Labels, Observation, Occurrence, Reads, RuleFailure, Sample,
+    Series, SeriesId, Severity, State, Time,
 };
 pub use watchfire_door as door;
 pub use watchfire_notify as notify;
@@ -56,6 +56,6 @@ pub use watchfire_sandbox as sandbox;
 pub use builder::{BuildError, Builder};
 pub use catalog::{Catalog, Given, TemplateSource};
 pub use engine::Engine;
-pub use load::{at as templates_at, shipped as shipped_templates};
+pub use load::{at as templates_at, read_file, shipped as shipped_templates};
 pub use output::{Alert, Output};
 pub use status::{RuleReport, Status, TemplateReport};

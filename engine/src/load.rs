@@ -73,8 +73,11 @@ impl TemplateSource {
     }
 }
 
-/// Reads a regular file of a bounded size: a pipe or a device would never end.
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+/// Reads a regular file of a bounded size (64 MiB): a pipe or a device would never end.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     let about = fs::metadata(path).map_err(|error| error.to_string())?;
     if !about.is_file() {
         return Err("it is no regular file".to_owned());

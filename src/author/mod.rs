@@ -1,6 +1,7 @@
 //! The author's path: from a name to a rule that runs.
 
 pub mod build;
+pub mod describe;
 pub mod lang;
 pub mod scaffold;
 

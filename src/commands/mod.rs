@@ -3,6 +3,7 @@
 pub mod build;
 mod check;
 mod demo;
+pub mod inspect;
 pub mod new;
 #[cfg(feature = "oci")]
 pub mod pull;
@@ -25,6 +26,7 @@ use crate::exit::{Exit, Failure};
 pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::New(args) => new::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Check(args) => check::run(&args),

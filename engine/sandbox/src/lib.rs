@@ -19,6 +19,7 @@ mod expression;
 mod limits;
 pub mod manifest;
 mod native;
+pub mod outline;
 mod scope;
 mod script;
 mod wasm;

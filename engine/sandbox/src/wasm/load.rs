@@ -6,6 +6,7 @@ use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
 use super::CONTRACT;
+use crate::outline::check_magic;
 use crate::{Limits, LoadError};
 
 const RULE_INTERFACE: &str = "watchfire:rule/rule@0.1.0";
@@ -27,6 +28,7 @@ pub fn check(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, LoadError> {
 
 /// Reads the whole file once, before wasmtime sees it.
 fn encoding(bytes: &[u8]) -> Result<Encoding, LoadError> {
+    check_magic(bytes).map_err(LoadError::NotWasm)?;
     let mut encoding = None;
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| LoadError::NotWasm(error.to_string()))?;
