@@ -14,6 +14,7 @@ use watchfire_sandbox::{Limits, Sandbox, SandboxConfig};
 use crate::catalog::{Catalog, Given, TemplateSource};
 use crate::engine::{Engine, Parts};
 use crate::load;
+use crate::lock::StorageLock;
 use crate::store;
 
 /// Why an engine cannot be built.
@@ -71,6 +72,7 @@ pub struct Builder {
     external_url: String,
     lenient: bool,
     only: Vec<String>,
+    recording: Option<String>,
 }
 
 impl Builder {
@@ -153,6 +155,13 @@ impl Builder {
         self
     }
 
+    /// What is read is the recording of this name rather than this host as it lives: what is stored is then a whole
+    /// picture of one moment of it, from which a restart goes on exactly (see [`Engine::position`]).
+    pub fn recording(mut self, name: &str) -> Self {
+        self.recording = Some(name.to_owned());
+        self
+    }
+
     /// Which receivers alerts go to; everything to the first receiver if not given.
     pub fn routes(mut self, root: Route) -> Self {
         self.routes = Some(RouteTree::new(root));
@@ -200,10 +209,12 @@ impl Builder {
         if self.receivers.is_some() {
             check_receivers(&routes, &names)?;
         }
+        let lock = self.storage.as_deref().map(StorageLock::take).transpose().map_err(BuildError::SetUp)?;
         let db = self.open_storage()?;
         let courier = self.start_courier(db.as_ref())?;
         let (receivers, courier) = courier.unzip();
-        let parts = Parts { sandbox, routes, db, durable: self.storage.is_some(), receivers, courier };
+        let (durable, is_recording) = (self.storage.is_some(), self.recording.is_some());
+        let parts = Parts { sandbox, routes, db, durable, lock, is_recording, receivers, courier };
         Engine::assemble(parts, catalog)
     }
 
@@ -255,8 +266,16 @@ impl Builder {
             None if self.receivers.is_some() => Db::memory().map_err(|error| said(error.to_string()))?,
             None => return Ok(None),
         };
-        store::migrate(&db.lock()).map_err(|error| said(format!("the storage cannot be set up: {error}")))?;
+        self.set_up_storage(&db).map_err(said)?;
         Ok(Some(db))
+    }
+
+    fn set_up_storage(&self, db: &Db) -> Result<(), String> {
+        let place = self.storage.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        let mut connection = db.lock();
+        let set_up = store::migrate(&mut connection);
+        let set_up = set_up.and_then(|()| store::take_for(&connection, self.recording.as_deref()));
+        set_up.map_err(|why| format!("the storage {place} cannot be used: {why}"))
     }
 
     fn start_courier(

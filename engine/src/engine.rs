@@ -1,31 +1,30 @@
 //! The engine as an agent has it: the core, with rules, storage and delivery around it.
 
+mod keep;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchfire_core::engine::{Changes, Engine as Core};
+use watchfire_core::engine::Engine as Core;
 use watchfire_core::route::{Route, RouteTree};
 use watchfire_core::{
-    Cause, Condition, Effect, Event, Labels, Observation, Occurrence, Sample, Series, SeriesId, Severity, Time,
+    Cause, Condition, Effect, Event, Labels, Observation, Occurrence, Sample, Series, SeriesId, Severity, State, Time,
 };
-use watchfire_notify::message::Message;
-use watchfire_notify::{CourierHandle, Db, Receivers, outbox};
+use watchfire_notify::{CourierHandle, Db, Receivers};
 use watchfire_sandbox::Sandbox;
 
 use crate::builder::{BuildError, Builder};
 use crate::catalog::{Catalog, Given, TemplateSource};
 use crate::deliver::{self, Texts};
+use crate::lock::StorageLock;
 use crate::output::{Alert, Output};
-use crate::status::{RuleReport, Status, TemplateReport};
-use crate::store;
+use crate::status::{AlertReport, RuleReport, Status, TemplateReport};
 
 /// The alert of a template that could not be loaded.
 const TEMPLATE_INVALID: &str = "WatchfireTemplateInvalid";
-/// How often the numbers that rules keep are stored.
-const STATE_EVERY: Duration = Duration::from_secs(60);
-/// The most messages that wait in memory while the storage cannot be written.
-const BACKLOG_MAX: usize = 10_000;
+
+use keep::Keeper;
 
 /// What an engine is made of.
 pub(crate) struct Parts {
@@ -34,6 +33,10 @@ pub(crate) struct Parts {
     pub db: Option<Db>,
     /// Whether `db` outlives the process.
     pub durable: bool,
+    /// Keeps other processes away from `db`.
+    pub lock: Option<StorageLock>,
+    /// Whether what is read is a recording, so that a restart must go on exactly.
+    pub is_recording: bool,
     pub receivers: Option<Arc<Receivers>>,
     pub courier: Option<CourierHandle>,
 }
@@ -53,10 +56,8 @@ pub struct Engine {
     effects: Vec<Effect>,
     samples: Vec<Sample>,
     restored: bool,
-    states_stored_at: Option<Time>,
-    backlog: Vec<Message>,
-    durable: Result<(), String>,
-    in_memory: bool,
+    keeper: Keeper,
+    _lock: Option<StorageLock>,
     pending_rules: Option<Catalog>,
 }
 
@@ -67,9 +68,12 @@ impl Engine {
     }
 
     pub(crate) fn assemble(parts: Parts, catalog: Catalog) -> Result<Self, BuildError> {
-        let durable = if parts.durable { Ok(()) } else { Err("no storage was given".to_owned()) };
+        let mut core = Core::new(parts.routes);
+        if parts.is_recording {
+            core.keep_derived();
+        }
         let mut engine = Engine {
-            core: Core::new(parts.routes),
+            core,
             sandbox: parts.sandbox,
             texts: Texts::new(),
             templates: Vec::new(),
@@ -81,10 +85,8 @@ impl Engine {
             effects: Vec::new(),
             samples: Vec::new(),
             restored: false,
-            states_stored_at: None,
-            backlog: Vec::new(),
-            durable,
-            in_memory: !parts.durable,
+            keeper: Keeper::new(parts.durable, parts.is_recording),
+            _lock: parts.lock,
             pending_rules: None,
         };
         engine.note_catalog(&catalog);
@@ -112,32 +114,15 @@ impl Engine {
         if let Err(error) = self.core.load(now, catalog.rules, &mut effects) {
             tracing::error!(%error, "the rules could not be loaded");
         }
-        if !self.restored {
+        self.effects = effects;
+        if !self.restored && !self.keeper.is_looking_back {
             self.restore(now);
         }
+        let mut effects = std::mem::take(&mut self.effects);
         for (file, why) in self.broken.clone() {
             self.core.step(now, Event::Condition(invalid_template(&file, Some(&why))), &mut effects);
         }
         self.effects = effects;
-    }
-
-    fn restore(&mut self, now: Time) {
-        self.restored = true;
-        let Some(db) = &self.db else { return };
-        let kept = match store::load(&db.lock()) {
-            Ok(kept) => kept,
-            Err(error) => {
-                tracing::error!(%error, "stored alerts could not be read; starting without them");
-                return;
-            }
-        };
-        if kept.unreadable > 0 {
-            tracing::error!(rows = kept.unreadable, "some stored alerts could not be read and were left out");
-        }
-        let left = self.core.restore(now, kept.alerts, &kept.states, kept.groups);
-        for key in left {
-            tracing::warn!(rule = %key.rule, "a stored alert was dropped: its rule is not loaded any more");
-        }
     }
 
     /// The id of a series, for [`Engine::push`]: the same for the same metric and labels. `every` is how often it
@@ -216,6 +201,7 @@ impl Engine {
 
     fn outputs(&mut self) -> Vec<Output> {
         let effects = std::mem::take(&mut self.effects);
+        self.note_history(&effects);
         effects.into_iter().map(|effect| self.output(effect)).collect()
     }
 
@@ -232,66 +218,6 @@ impl Engine {
             }
             Effect::RuleRecovered { rule } => Output::RuleRecovered { rule: rule.to_string() },
         }
-    }
-
-    /// Stores alerts and messages in one transaction: neither can be lost without the other.
-    fn store(&mut self, now: Time, outputs: &[Output]) {
-        let changes = self.core.take_changes();
-        let Some(db) = self.db.clone() else { return };
-        let messages = outputs.iter().filter_map(|output| match output {
-            Output::Message(message) => Some(message.clone()),
-            _ => None,
-        });
-        self.backlog.extend(messages);
-        let states_due = self.states_stored_at.is_none_or(|last| now.since(last) >= STATE_EVERY);
-        let nothing = changes.alerts.is_empty() && changes.groups.is_empty() && self.backlog.is_empty();
-        if nothing && !states_due {
-            return;
-        }
-        match self.write(&db, &changes, states_due) {
-            Ok(()) => self.stored(now, states_due),
-            Err(error) => self.not_stored(&error),
-        }
-    }
-
-    fn write(&self, db: &Db, changes: &Changes, states_due: bool) -> Result<(), outbox::OutboxError> {
-        let mut connection = db.lock();
-        let tx = connection.transaction()?;
-        store::save(&tx, changes)?;
-        if states_due {
-            store::save_states(&tx, self.core.state_records())?;
-        }
-        for message in &self.backlog {
-            let channels = self.receivers.as_ref().map(|receivers| receivers.targets(message)).unwrap_or_default();
-            outbox::enqueue(&tx, message, &channels)?;
-        }
-        tx.commit()?;
-        Ok(())
-    }
-
-    fn stored(&mut self, now: Time, states: bool) {
-        if states {
-            self.states_stored_at = Some(now);
-        }
-        if self.durable.is_err() && !self.in_memory {
-            tracing::info!("alerts are stored again");
-            self.durable = Ok(());
-        }
-        if !std::mem::take(&mut self.backlog).is_empty()
-            && let Some(courier) = &self.courier
-        {
-            courier.wake();
-        }
-    }
-
-    fn not_stored(&mut self, error: &outbox::OutboxError) {
-        let why = error.to_string();
-        if self.durable.is_ok() {
-            tracing::error!(why, "alerts cannot be stored; messages wait in memory until they can");
-        }
-        self.durable = Err(why);
-        let over = self.backlog.len().saturating_sub(BACKLOG_MAX);
-        self.backlog.drain(..over);
     }
 
     /// Puts other templates in place of those that are loaded. Rules that keep their name keep their alerts; where
@@ -344,7 +270,7 @@ impl Engine {
     /// How the engine and its rules do.
     pub fn status(&self) -> Status {
         let states: Vec<_> = self.core.alerts().map(|view| view.state).collect();
-        let pending = states.iter().filter(|state| **state == watchfire_core::State::Pending).count();
+        let pending = states.iter().filter(|state| **state == State::Pending).count();
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             templates: self.templates.clone(),
@@ -355,19 +281,36 @@ impl Engine {
             pending,
             firing: states.len() - pending,
             bytes: self.core.bytes(),
-            durable: self.durable.clone(),
+            durable: self.keeper.durable().clone(),
+            series_refused_total: self.core.counts().series_refused_total,
+            rows_refused_total: self.core.rules().map(|rule| rule.counts.rows_refused_total).sum(),
+            messages_lost_total: self.keeper.messages_lost_total(),
+            history_dropped_total: self.history_dropped_total(),
+            alerts: self.firing(),
         }
+    }
+
+    /// The worst alerts that fire, as `status` shows them.
+    fn firing(&self) -> Vec<AlertReport> {
+        let mut views: Vec<_> = self.core.alerts().filter(|view| view.state != State::Pending).collect();
+        views.sort_by_key(|view| (std::cmp::Reverse(view.severity), view.starts_at, view.fingerprint));
+        views.truncate(Status::ALERTS_MAX);
+        views.into_iter().map(alert_report).collect()
     }
 
     /// The delivery, where the engine has one.
     pub fn courier(&self) -> Option<&CourierHandle> {
         self.courier.as_ref()
     }
+}
 
-    /// Stores the numbers that rules keep, before an orderly end.
-    pub fn close(&mut self, now: Time) {
-        self.states_stored_at = None;
-        self.store(now, &[]);
+fn alert_report(view: watchfire_core::AlertView) -> AlertReport {
+    AlertReport {
+        alert: view.alert.to_string(),
+        labels: view.labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        state: view.state.to_string(),
+        severity: view.severity.to_string(),
+        since: crate::clock::rfc3339(view.starts_at),
     }
 }
 
@@ -380,6 +323,8 @@ fn rule_report(status: watchfire_core::engine::RuleStatus) -> RuleReport {
         failures_total: status.failures_total,
         last_failure: status.last_failure.map(|failure| failure.to_string()),
         quarantined: status.quarantined,
+        rows_refused_total: status.counts.rows_refused_total,
+        events_unplaced_total: status.counts.events_unplaced_total,
         bytes: status.bytes,
     }
 }

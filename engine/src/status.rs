@@ -1,5 +1,7 @@
 //! What a running engine tells of itself.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// What a running engine tells of itself.
@@ -25,6 +27,36 @@ pub struct Status {
     pub bytes: usize,
     /// Whether alerts survive a restart; the reason where they do not.
     pub durable: Result<(), String>,
+    /// Series left out because the engine was full.
+    pub series_refused_total: u64,
+    /// Targets left out because a rule was full.
+    pub rows_refused_total: u64,
+    /// Messages and transitions lost because the storage could not be written for too long.
+    pub messages_lost_total: u64,
+    /// Transitions that left the history because it was full or they were too old.
+    pub history_dropped_total: u64,
+    /// The alerts that fire, worst first, at most [`Status::ALERTS_MAX`].
+    pub alerts: Vec<AlertReport>,
+}
+
+impl Status {
+    /// The most alerts that a status lists; `/api/v1/alerts` has all.
+    pub const ALERTS_MAX: usize = 100;
+}
+
+/// One alert that fires.
+#[derive(Clone, Debug, Serialize)]
+pub struct AlertReport {
+    /// Its name.
+    pub alert: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// `firing` or `unknown`.
+    pub state: String,
+    /// How bad.
+    pub severity: String,
+    /// Since when, in RFC 3339.
+    pub since: String,
 }
 
 /// A loaded template.
@@ -55,6 +87,10 @@ pub struct RuleReport {
     pub last_failure: Option<String>,
     /// Whether it is quarantined.
     pub quarantined: bool,
+    /// Targets left out because it was full.
+    pub rows_refused_total: u64,
+    /// Events that belong to none of its targets.
+    pub events_unplaced_total: u64,
     /// Bytes kept for its rows.
     pub bytes: usize,
 }

@@ -64,15 +64,23 @@ pub fn next_missing(mut life: Life, now: Time) -> Life {
     life
 }
 
+/// The life after a span in which nobody looked, such as while Watchfire was down: it counts neither for nor against.
+pub fn pass_over(mut life: Life, span: Duration, now: Time) -> Life {
+    for clock in clocks(&mut life) {
+        *clock = (*clock + span).min(now);
+    }
+    life
+}
+
+fn clocks(life: &mut Life) -> impl Iterator<Item = &mut Time> {
+    let since = life.raised_since.0.iter_mut().chain(life.lowered_since.0.iter_mut());
+    since.chain([&mut life.missing_since]).flatten()
+}
+
 /// Starts the clocks again after missing data: time without data counts neither for nor against.
 fn resume(mut life: Life, now: Time) -> Life {
     let Some(since) = life.missing_since.take() else { return life };
-    let gap = now.since(since);
-    let clocks = life.raised_since.0.iter_mut().chain(life.lowered_since.0.iter_mut());
-    for clock in clocks.flatten() {
-        *clock = (*clock + gap).min(now);
-    }
-    life
+    pass_over(life, now.since(since), now)
 }
 
 fn note(since: &mut Option<Time>, holds: bool, now: Time) {

@@ -8,6 +8,7 @@ use crate::labels::Labels;
 use crate::rule::{Aggregate, EventStat, Input, Reads};
 use crate::sample::{Quality, SeriesId};
 use crate::series::SeriesTable;
+use crate::targets;
 use crate::time::Time;
 use crate::window::{HistogramWindow, Window};
 
@@ -26,6 +27,8 @@ pub struct Column {
     spare: HashMap<u32, Vec<SeriesId>>,
     /// Series of a wider scope than the rule's, by their target.
     wide: HashMap<Labels, Vec<SeriesId>>,
+    /// While all is bound anew: rows: the series that fed each row before.
+    before: Vec<SeriesId>,
 }
 
 #[derive(Debug)]
@@ -50,7 +53,7 @@ impl Column {
                 Kind::Events { codes: codes.clone(), stat: *stat, span, rows: Vec::new() }
             }
         };
-        Column { input, kind, bound: Vec::new(), spare: HashMap::new(), wide: HashMap::new() }
+        Column { input, kind, bound: Vec::new(), spare: HashMap::new(), wide: HashMap::new(), before: Vec::new() }
     }
 
     /// What it reads.
@@ -83,21 +86,61 @@ impl Column {
         }
     }
 
-    /// Forgets which series feed which row, and keeps the windows.
+    /// Forgets which series feed which row, and keeps the windows: all series are to be bound anew, up to
+    /// [`Column::all_bound`].
     pub fn unbind(&mut self) {
+        if self.before.is_empty() {
+            self.before = self.bound.clone();
+        }
         self.bound.fill(NONE);
         self.spare.clear();
         self.wide.clear();
     }
 
-    /// Lets a series feed a row. The newest series of a row wins: it is the same target with new labels.
-    pub fn bind(&mut self, row: u32, id: SeriesId, labels: &Labels) {
+    /// All series were bound anew.
+    pub fn all_bound(&mut self) {
+        self.before = Vec::new();
+    }
+
+    /// Lets a series feed a row. Of several series of one source the newest feeds it: it is the same target with new
+    /// labels. A series of another source waits until the one that feeds the row goes stale: what two sources count
+    /// must not run into each other.
+    pub fn bind(&mut self, row: u32, id: SeriesId, labels: &Labels, table: &SeriesTable) {
         if let Kind::Histogram { les, .. } = &mut self.kind {
             les.insert(id, le_of(labels));
         }
-        let old = std::mem::replace(&mut self.bound[row as usize], id);
-        if old != NONE && old != id && !matches!(self.kind, Kind::Histogram { .. }) {
-            self.spare.entry(row).or_default().push(old);
+        let at = row as usize;
+        let old = self.bound[at];
+        if old == id || self.spare.get(&row).is_some_and(|spare| spare.contains(&id)) {
+            return;
+        }
+        let fed_before = self.before.get(at).copied().unwrap_or(NONE);
+        let wins = old == NONE || fed_before == id || (fed_before != old && is_same_source(old, labels, table));
+        let waits = if wins { std::mem::replace(&mut self.bound[at], id) } else { id };
+        if waits != NONE {
+            self.spare.entry(row).or_default().push(waits);
+        }
+    }
+
+    /// The series that feeds a row; of a histogram, one of them.
+    pub fn feeds(&self, row: u32, id: SeriesId) -> bool {
+        self.bound[row as usize] == id
+    }
+
+    /// Forgets which series of a wider scope feed a row, and names them. What its window holds is theirs as long as
+    /// they are bound again.
+    pub fn unbind_row(&mut self, row: u32) -> Vec<SeriesId> {
+        let mut ids = self.spare.remove(&row).unwrap_or_default();
+        ids.extend(Some(std::mem::replace(&mut self.bound[row as usize], NONE)).filter(|id| *id != NONE));
+        ids
+    }
+
+    /// Empties a row's window.
+    pub fn forget_window(&mut self, row: u32) {
+        match &mut self.kind {
+            Kind::Window { rows, .. } => rows[row as usize] = None,
+            Kind::Histogram { rows, .. } => rows[row as usize] = None,
+            Kind::Last | Kind::Events { .. } => {}
         }
     }
 
@@ -167,7 +210,9 @@ impl Column {
         .ok_or(Quality::Missing)
     }
 
-    fn take_over(&mut self, now: Time, table: &SeriesTable) {
+    /// Lets series that are fresh feed the rows whose own has gone stale. All buckets of a histogram feed its window
+    /// at all times; the bound one only tells whether it is fresh.
+    pub fn take_over(&mut self, now: Time, table: &SeriesTable) {
         for (row, spare) in &mut self.spare {
             let bound = &mut self.bound[*row as usize];
             if table.is_fresh(*bound, now) {
@@ -176,7 +221,8 @@ impl Column {
             let Some(fresh) = spare.iter_mut().find(|id| table.is_fresh(**id, now)) else { continue };
             std::mem::swap(bound, fresh);
             if let Kind::Window { rows, .. } = &mut self.kind {
-                rows[*row as usize] = None;
+                let goes_on = table.series(*bound).is_some_and(|new| is_same_source(*fresh, &new.labels, table));
+                rows[*row as usize].take_if(|_| !goes_on);
             }
         }
     }
@@ -191,6 +237,10 @@ impl Column {
         };
         windows + self.bound.capacity() * size_of::<SeriesId>()
     }
+}
+
+fn is_same_source(one: SeriesId, other: &Labels, table: &SeriesTable) -> bool {
+    table.series(one).is_some_and(|one| targets::same_origin(&one.labels, other))
 }
 
 /// No event is a fact: a count of 0. The age and the code of an event that never was are missing.

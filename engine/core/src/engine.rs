@@ -1,21 +1,25 @@
 //! The engine: events in, effects out.
 
+mod keep;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::conditions::{Conditions, RULE_QUARANTINED};
+use crate::conditions::{Conditions, LIMIT_REACHED, RULE_QUARANTINED};
 use crate::effect::{AlertView, Effect, Notification, State, Transition};
 use crate::event::{Condition, Event, Occurrence};
-use crate::group::{GroupRecord, Groups};
+use crate::group::Groups;
 use crate::judge::{Counts, Judge};
 use crate::labels::Labels;
 use crate::order::{self, LoadError};
-use crate::record::{AlertKey, AlertRecord, StateRecord};
+pub use crate::record::{Changes, Drift, Kept};
+use crate::record::{AlertKey, AlertRecord, DerivedRecord};
 use crate::route::RouteTree;
 use crate::rule::{Program, RuleFailure, RuleSpec};
 use crate::sample::{Sample, Series, SeriesId};
 use crate::schedule::{Due, Schedule};
-use crate::series::SeriesTable;
+use crate::series::{SERIES_MAX, SeriesTable};
+use crate::targets::ROWS_MAX;
 use crate::severity::{Cause, Severity};
 use crate::time::Time;
 
@@ -33,6 +37,13 @@ pub struct Engine {
     groups: Groups,
     conditions: Conditions,
     counts: EngineCounts,
+    /// What is kept of alerts of rules that are gone: to be forgotten.
+    removed: Vec<(AlertKey, Option<AlertRecord>)>,
+    /// Rules that were taken away since it was last asked for.
+    gone: Vec<Arc<str>>,
+    /// Derived values that are to be kept; none where that was not asked for.
+    derived: Option<Vec<DerivedRecord>>,
+    is_limited: bool,
 }
 
 /// What the engine has taken and left out, since its start.
@@ -42,15 +53,6 @@ pub struct EngineCounts {
     pub samples_total: u64,
     /// Series refused because [`crate::series::SERIES_MAX`] is reached.
     pub series_refused_total: u64,
-}
-
-/// What changed since it was last asked for: to be stored before the effects are carried out.
-#[derive(Debug, Default)]
-pub struct Changes {
-    /// Alerts: their record, or none where they ended.
-    pub alerts: Vec<(AlertKey, Option<AlertRecord>)>,
-    /// Groups: their record, or none where they are empty.
-    pub groups: Vec<(Arc<str>, Option<GroupRecord>)>,
 }
 
 /// How one rule does.
@@ -83,6 +85,10 @@ impl Engine {
             groups: Groups::new(routes),
             conditions: Conditions::default(),
             counts: EngineCounts::default(),
+            removed: Vec::new(),
+            gone: Vec::new(),
+            derived: None,
+            is_limited: false,
         }
     }
 
@@ -118,6 +124,8 @@ impl Engine {
         for transition in judge.end(now, "rule removed") {
             self.changed(now, transition, effects);
         }
+        self.removed.extend(judge.take_changed());
+        self.gone.push(judge.spec().id.clone());
         self.groups.forget_rule(now, &judge.spec().id);
         self.set_condition(now, quarantine_of(judge.spec(), None), effects);
     }
@@ -125,6 +133,7 @@ impl Engine {
     fn bind_all(&mut self) {
         self.readers.clear();
         self.table.clear_sinks();
+        self.judges.iter_mut().for_each(Judge::unbind);
         for (rule, judge) in (0u32..).zip(&self.judges) {
             for (input, column) in (0u32..).zip(judge.columns()) {
                 let Some(metric) = column.metric() else { continue };
@@ -134,6 +143,7 @@ impl Engine {
         for id in self.table.ids() {
             self.bind(id);
         }
+        self.judges.iter_mut().for_each(Judge::all_bound);
     }
 
     fn bind(&mut self, id: SeriesId) {
@@ -210,9 +220,21 @@ impl Engine {
         while let Some((at, due)) = self.schedule.take_due(now) {
             match due {
                 Due::Rule(rule) => self.run_rule(rule, at, now, effects),
+                Due::Conditions => self.sweep_conditions(now, effects),
                 Due::Groups => self.run_groups(now, effects),
             }
             self.schedule.set(Due::Groups, self.groups.due());
+        }
+        self.tell_limits(now, effects);
+    }
+
+    /// An engine that leaves something out says so for as long as it does.
+    fn tell_limits(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        let is_full = self.table.len() >= SERIES_MAX && self.counts.series_refused_total > 0;
+        let rows = self.judges.iter().find(|judge| judge.is_full()).map(|judge| judge.spec().id.clone());
+        if std::mem::replace(&mut self.is_limited, is_full || rows.is_some()) || self.is_limited {
+            self.set_condition(now, limit_reached("series", is_full.then(|| "the engine".into())), effects);
+            self.set_condition(now, limit_reached("rows", rows), effects);
         }
     }
 
@@ -233,6 +255,7 @@ impl Engine {
         };
         let next = (now + std::time::Duration::from_millis(1)).align_up(interval);
         let next = if wait > interval { next.max((now + wait).align_up(interval)) } else { next };
+        self.judges[rule].set_next(next);
         self.schedule.add(Due::Rule(rule), next);
     }
 
@@ -241,6 +264,7 @@ impl Engine {
         for &(output, row, value) in values {
             let Some(series) = self.derived_series(rule, output, row) else { continue };
             self.take(&[Sample { series, time: now, value }]);
+            self.keep_value(series, now, value);
         }
     }
 
@@ -258,7 +282,7 @@ impl Engine {
 
     fn recovered(&mut self, rule: usize, now: Time, effects: &mut Vec<Effect>) {
         let judge = &mut self.judges[rule];
-        if judge.health_mut().succeeded() {
+        if judge.succeeded() {
             effects.push(Effect::RuleRecovered { rule: judge.spec().id.clone() });
             let condition = quarantine_of(judge.spec(), None);
             self.set_condition(now, condition, effects);
@@ -274,7 +298,7 @@ impl Engine {
     ) -> std::time::Duration {
         let judge = &mut self.judges[rule];
         let spec = judge.spec().clone();
-        let wait = judge.health_mut().failed(now, failure.clone(), spec.interval);
+        let wait = judge.failed(now, failure.clone());
         let quarantined = judge.health().is_quarantined();
         let retry_at = now + wait;
         effects.push(Effect::RuleFailed { rule: spec.id.clone(), failure: failure.clone(), retry_at, quarantined });
@@ -338,46 +362,6 @@ impl Engine {
         self.table.bytes() + self.judges.iter().map(Judge::bytes).sum::<usize>()
     }
 
-    /// What changed since the last call.
-    pub fn take_changes(&mut self) -> Changes {
-        let alerts = self.judges.iter_mut().flat_map(Judge::take_changed).collect();
-        Changes { alerts, groups: self.groups.take_changed() }
-    }
-
-    /// The numbers that rules keep for their rows.
-    pub fn state_records(&self) -> impl Iterator<Item = StateRecord> + '_ {
-        self.judges.iter().flat_map(Judge::state_records)
-    }
-
-    /// Puts back what was kept over a restart, after [`Engine::load`]. Records of rules that are not loaded are
-    /// left out and given back.
-    pub fn restore(
-        &mut self,
-        now: Time,
-        alerts: Vec<(AlertKey, AlertRecord)>,
-        states: &[StateRecord],
-        groups: Vec<GroupRecord>,
-    ) -> Vec<AlertKey> {
-        let at: HashMap<Arc<str>, usize> =
-            self.judges.iter().enumerate().map(|(at, judge)| (judge.spec().id.clone(), at)).collect();
-        let mut left = Vec::new();
-        for (key, record) in alerts {
-            match at.get(&key.rule) {
-                Some(&judge) => self.judges[judge].restore(&key.target, &record, now),
-                None => left.push(key),
-            }
-        }
-        for record in states {
-            if let Some(&judge) = at.get(&record.key.rule) {
-                self.judges[judge].restore_state(record);
-            }
-        }
-        self.groups.restore(now, groups);
-        self.bind_all();
-        self.schedule.set(Due::Groups, self.groups.due());
-        left
-    }
-
     /// The labels and names of a series.
     pub fn series_of(&self, id: SeriesId) -> Option<&Arc<Series>> {
         self.table.series(id)
@@ -405,5 +389,18 @@ fn quarantine_of(spec: &RuleSpec, failure: Option<&RuleFailure>) -> Condition {
         raise: failure.map(|_| Severity::Warning),
         cause: Cause::Software,
         note: failure.map(|failure| format!("rule {} {failure}", spec.id)).unwrap_or_default(),
+    }
+}
+
+/// `whose`: the rule, or the engine itself, that is full; none where there is room.
+fn limit_reached(what: &'static str, whose: Option<Arc<str>>) -> Condition {
+    let limit = if what == "rows" { ROWS_MAX } else { SERIES_MAX };
+    let note = |whose: Arc<str>| format!("{whose} has {limit} {what}, the most it can have; what is new is left out");
+    Condition {
+        alert: LIMIT_REACHED.into(),
+        labels: Labels::new([("limit", what)]),
+        raise: whose.as_ref().map(|_| Severity::Warning),
+        cause: Cause::Telemetry,
+        note: whose.map(note).unwrap_or_default(),
     }
 }

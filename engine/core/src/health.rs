@@ -30,7 +30,48 @@ pub struct Health {
     failures_total: u64,
 }
 
+/// What is kept of a rule's health over a restart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HealthRecord {
+    /// Failures in a row.
+    pub in_a_row: u32,
+    /// Inconclusive failures since the last good answer.
+    pub inconclusive: u32,
+    /// The failures within [`FAILURE_WINDOW`].
+    pub recent: Vec<Time>,
+    /// The wait of a quarantined rule.
+    pub quarantine: Option<Duration>,
+    /// Why the last call failed.
+    pub last: Option<String>,
+    /// Failures, ever.
+    pub failures_total: u64,
+}
+
 impl Health {
+    /// What is to be kept over a restart.
+    pub fn record(&self) -> HealthRecord {
+        HealthRecord {
+            in_a_row: self.in_a_row,
+            inconclusive: self.inconclusive,
+            recent: self.recent.iter().copied().collect(),
+            quarantine: self.quarantine,
+            last: self.last.as_ref().map(ToString::to_string),
+            failures_total: self.failures_total,
+        }
+    }
+
+    /// The health that was kept. Times after `now`, of a clock that was ahead, count as now.
+    pub fn restored(record: &HealthRecord, now: Time) -> Self {
+        Health {
+            in_a_row: record.in_a_row,
+            inconclusive: record.inconclusive,
+            recent: record.recent.iter().rev().take(FAILURES_IN_WINDOW_MAX).rev().map(|at| (*at).min(now)).collect(),
+            quarantine: record.quarantine.map(|wait| wait.min(QUARANTINE_MAX)),
+            last: record.last.clone().map(RuleFailure::Kept),
+            failures_total: record.failures_total,
+        }
+    }
+
     /// Whether the rule is quarantined.
     pub fn is_quarantined(&self) -> bool {
         self.quarantine.is_some()
@@ -46,7 +87,7 @@ impl Health {
         self.last.as_ref()
     }
 
-    /// How many of its calls have failed since it was loaded.
+    /// How many of its calls have failed since it was first loaded, restarts included.
     pub fn failures_total(&self) -> u64 {
         self.failures_total
     }

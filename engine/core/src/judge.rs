@@ -1,22 +1,26 @@
 //! One loaded rule: gathers its columns, asks its program, and turns the answer into the lives of its alerts.
 
+mod bind;
 mod keep;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::alert::Verdict;
 use crate::column::Column;
 use crate::effect::{AlertView, Transition};
-use crate::event::Occurrence;
 use crate::health::Health;
 use crate::labels::Labels;
 use crate::row_alert::{self, RowAlert};
-use crate::rule::{Batch, Hit, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec};
+use crate::rule::{Batch, Hit, Input, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec};
 use crate::sample::{Quality, SeriesId};
-use crate::series::{SeriesTable, Sink};
+use crate::series::SeriesTable;
 use crate::targets::{self, Rows};
 use crate::time::Time;
 
+/// Why an alert ends whose target has told nothing for [`RuleSpec::MISSING_END`].
+pub const MISSING_TOO_LONG: &str = "no data for 24 hours";
 /// No hit for this row.
 const NO_HIT: u32 = u32::MAX;
 
@@ -39,8 +43,18 @@ pub struct Judge {
     outcome: Outcome,
     /// outputs × rows: the series of each derived value.
     derived: Vec<Vec<Option<SeriesId>>>,
+    /// The input whose series name the rows: the first metric of the rule's own scope.
+    naming: Option<u32>,
     /// Rows whose alert record changed since it was last asked for.
     changed: Vec<u32>,
+    /// Rows whose alert shows something else since it was last asked for.
+    drifted: BTreeSet<u32>,
+    /// Whether the numbers kept for rows, or the count of ticks, moved since they were last asked for.
+    ticked: bool,
+    /// Whether its health changed since it was last asked for.
+    health_changed: bool,
+    /// When it is due next.
+    next: Option<Time>,
     /// Hits on rows whose data is missing, and rows refused at [`targets::ROWS_MAX`].
     counts: Counts,
 }
@@ -50,8 +64,10 @@ pub struct Judge {
 pub struct Counts {
     /// Hits on rows whose required data is missing.
     pub hits_ignored_total: u64,
-    /// Rows refused because the rule has [`targets::ROWS_MAX`].
+    /// Targets refused because the rule has [`targets::ROWS_MAX`] rows.
     pub rows_refused_total: u64,
+    /// Events that name none of its rows' targets.
+    pub events_unplaced_total: u64,
     /// Ticks that came too late to be run.
     pub ticks_missed_total: u64,
     /// Ticks that were run.
@@ -81,10 +97,14 @@ impl Judge {
         let descriptor = program.descriptor();
         let columns = descriptor.inputs.iter().cloned().map(Column::new).collect();
         let derived = vec![Vec::new(); descriptor.outputs.len()];
+        let wide = descriptor.inputs.iter().map(|input| input.scope).filter(|scope| *scope != descriptor.scope);
+        let names = |input: &Input| input.scope == descriptor.scope && matches!(input.reads, Reads::Metric { .. });
+        let naming = descriptor.inputs.iter().position(names).and_then(|at| u32::try_from(at).ok());
+        let rows = Rows::over(wide);
         Judge {
             spec,
             program,
-            rows: Rows::default(),
+            rows,
             columns,
             alerts: Vec::new(),
             active: Vec::new(),
@@ -96,7 +116,12 @@ impl Judge {
             scratch: Scratch::default(),
             outcome: Outcome::default(),
             derived,
+            naming,
             changed: Vec::new(),
+            drifted: BTreeSet::new(),
+            ticked: false,
+            health_changed: false,
+            next: None,
             counts: Counts::default(),
         }
     }
@@ -111,9 +136,27 @@ impl Judge {
         &self.health
     }
 
-    /// How well its program does, to be changed.
-    pub fn health_mut(&mut self) -> &mut Health {
-        &mut self.health
+    /// Notes a good answer. True where the rule had been failing.
+    pub fn succeeded(&mut self) -> bool {
+        let recovered = self.health.succeeded();
+        self.health_changed |= recovered;
+        recovered
+    }
+
+    /// Notes a failed call; answers how long to wait before the next.
+    pub fn failed(&mut self, now: Time, failure: RuleFailure) -> Duration {
+        self.health_changed = true;
+        self.health.failed(now, failure, self.spec.interval)
+    }
+
+    /// Notes when it is due next.
+    pub fn set_next(&mut self, next: Time) {
+        self.next = Some(next);
+    }
+
+    /// Whether it has as many rows as it can have, and had to leave targets out.
+    pub fn is_full(&self) -> bool {
+        self.counts.rows_refused_total > 0 && self.rows.len() >= targets::ROWS_MAX
     }
 
     /// What it has left out.
@@ -153,94 +196,15 @@ impl Judge {
         } else {
             let kept = old.active.iter().filter_map(|row| Some((old.rows.key(*row).clone(), old.record_of(*row)?)));
             for (key, record) in kept.collect::<Vec<_>>() {
-                self.restore(&key, &record, record.active_at);
+                self.restore(&key, &record, None, Time::MAX);
             }
         }
         self.changed.extend(0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX));
     }
 
-    /// Binds a series of one of its inputs.
-    pub fn bind(&mut self, rule: u32, input: u32, id: SeriesId, table: &mut SeriesTable) {
-        let Some(series) = table.series(id).cloned() else { return };
-        let column_scope = self.columns[input as usize].input().scope;
-        let Some(key) = targets::key(column_scope, &series.labels) else { return };
-        if column_scope == self.program.descriptor().scope {
-            let labels = without_bucket(&series.labels);
-            let Some(row) = self.row(rule, without_bucket(&key), &labels, input, table) else { return };
-            self.attach(rule, input, row, id, &series.labels, table);
-        } else {
-            self.columns[input as usize].set_wide(key.clone(), id);
-            for row in 0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX) {
-                if targets::key(column_scope, self.rows.labels(row)).as_ref() == Some(&key) {
-                    self.attach(rule, input, row, id, &series.labels, table);
-                }
-            }
-        }
-    }
-
-    fn attach(&mut self, rule: u32, input: u32, row: u32, id: SeriesId, labels: &Labels, table: &mut SeriesTable) {
-        let column = &mut self.columns[input as usize];
-        column.bind(row, id, labels);
-        if column.is_windowed() {
-            table.add_sink(id, Sink { rule, input, row });
-        }
-    }
-
-    /// The row of a target, made where it is new. The first input's series names the row.
-    fn row(&mut self, rule: u32, key: Labels, labels: &Labels, input: u32, table: &mut SeriesTable) -> Option<u32> {
-        let group_by = self.program.descriptor().group_by.clone();
-        if let Some(row) = self.rows.find(&key) {
-            if input == 0 && self.rows.relabel(row, labels, group_by.as_deref()) {
-                self.targets_told = false;
-            }
-            return Some(row);
-        }
-        let Some(row) = self.rows.add(key, labels.clone(), group_by.as_deref()) else {
-            self.counts.rows_refused_total += 1;
-            return None;
-        };
-        self.targets_told = false;
-        self.grow();
-        self.attach_wide(rule, row, table);
-        Some(row)
-    }
-
-    fn grow(&mut self) {
-        let rows = self.rows.len();
-        self.columns.iter_mut().for_each(|column| column.grow(rows));
-        self.derived.iter_mut().for_each(|ids| ids.resize(rows, None));
-        self.alerts.resize_with(rows, || None);
-    }
-
-    fn attach_wide(&mut self, rule: u32, row: u32, table: &mut SeriesTable) {
-        for input in 0..u32::try_from(self.columns.len()).unwrap_or(0) {
-            let column = &self.columns[input as usize];
-            let key = targets::key(column.input().scope, self.rows.labels(row));
-            for id in key.map(|key| column.wide(&key)).unwrap_or_default() {
-                let labels = table.series(id).map(|series| series.labels.clone()).unwrap_or_default();
-                self.attach(rule, input, row, id, &labels, table);
-            }
-        }
-    }
-
     /// Takes a sample into one of its windows.
     pub fn push(&mut self, input: u32, row: u32, id: SeriesId, time: Time, value: f64) {
         self.columns[input as usize].push(row, id, time, value);
-    }
-
-    /// Takes an event in where one of its inputs reads its kind.
-    pub fn happened(&mut self, rule: u32, event: &Occurrence, table: &mut SeriesTable) {
-        let scope = self.program.descriptor().scope;
-        for input in 0..self.columns.len() {
-            let reads = &self.columns[input].input().reads;
-            if !matches!(reads, Reads::Event { kind, .. } if *kind == event.kind) {
-                continue;
-            }
-            let Some(key) = targets::key(scope, &event.labels) else { continue };
-            // The labels of an event never rename a row that series have named.
-            let Some(row) = self.row(rule, key, &event.labels, u32::MAX, table) else { continue };
-            self.columns[input].happened(row, event);
-        }
     }
 
     /// Judges all rows at `now`.
@@ -255,6 +219,7 @@ impl Judge {
         self.keep_state();
         self.apply(now, &mut tick.transitions);
         self.tick += 1;
+        self.ticked = true;
         self.counts.ticks_total += 1;
         Ok(tick)
     }
@@ -373,10 +338,17 @@ impl Judge {
         let hit = hit.filter(|_| !unknown);
         let verdict = verdict(unknown, hit.as_ref(), &self.spec);
         let shown = hit.as_ref().map(|hit| (hit, self.outcome.notes.as_slice()));
-        let before = self.alerts[at].as_ref().map(|alert| *alert.life());
-        let step = row_alert::step(self.alerts[at].take(), now, verdict, shown, &self.spec)?;
-        if before.as_ref() != Some(step.alert.life()) {
+        if verdict.is_none() && self.alerts[at].as_ref().is_some_and(|alert| is_given_up(alert, now, &self.spec)) {
             self.changed.push(row);
+            return self.end_row(row, now, MISSING_TOO_LONG);
+        }
+        let before = self.alerts[at].as_ref().map(|alert| (*alert.life(), alert.shown()));
+        let step = row_alert::step(self.alerts[at].take(), now, verdict, shown, &self.spec)?;
+        if before.as_ref().map(|(life, _)| life) != Some(step.alert.life()) {
+            self.changed.push(row);
+        }
+        if step.changed_from.is_some() || before.is_some_and(|(_, shown)| step.alert.shown() != shown) {
+            self.drifted.insert(row);
         }
         self.settle(row, step, now, hit.is_some_and(|hit| hit.note.is_some()))
     }
@@ -442,6 +414,12 @@ fn verdict(unknown: bool, hit: Option<&Hit>, spec: &RuleSpec) -> Option<Verdict>
         (true, MissingData::Resolve) => Some(Verdict::default()),
         (true, MissingData::Alert) => Some(Verdict { raise: Some(spec.mildest()), hold: Some(spec.mildest()) }),
     }
+}
+
+/// Whether an alert has been held without data for so long that its target counts as gone for good.
+fn is_given_up(alert: &RowAlert, now: Time, spec: &RuleSpec) -> bool {
+    let held = RuleSpec::MISSING_END.max(spec.missing_after);
+    alert.life().missing_since.is_some_and(|since| now.since(since) >= held)
 }
 
 /// A histogram's row is the same for all its buckets.

@@ -34,6 +34,18 @@ pub enum LoadError {
         /// What it asks for.
         found: u32,
     },
+    /// More inputs or outputs than a rule may have.
+    #[error("rule {rule:?} has {found} {what}; at most {limit} are allowed; split it into several rules")]
+    TooMany {
+        /// The rule.
+        rule: String,
+        /// `inputs` or `outputs`.
+        what: &'static str,
+        /// How many it has.
+        found: usize,
+        /// How many it may have.
+        limit: usize,
+    },
 }
 
 /// The name of what an input reads.
@@ -52,6 +64,8 @@ pub fn check(id: &str, descriptor: &Descriptor) -> Result<(), LoadError> {
     if descriptor.state_slots > Descriptor::STATE_SLOTS_MAX {
         return Err(LoadError::StateSlots { rule: id.to_owned(), found: descriptor.state_slots });
     }
+    check_number(id, "inputs", descriptor.inputs.len(), Descriptor::INPUTS_MAX)?;
+    check_number(id, "outputs", descriptor.outputs.len(), Descriptor::OUTPUTS_MAX)?;
     let narrow = descriptor.inputs.iter().find(|input| !targets::spreads(input.scope, descriptor.scope));
     narrow.map_or(Ok(()), |input| {
         Err(LoadError::Scope {
@@ -61,6 +75,13 @@ pub fn check(id: &str, descriptor: &Descriptor) -> Result<(), LoadError> {
             rows: descriptor.scope.as_str(),
         })
     })
+}
+
+fn check_number(id: &str, what: &'static str, found: usize, limit: usize) -> Result<(), LoadError> {
+    if found <= limit {
+        return Ok(());
+    }
+    Err(LoadError::TooMany { rule: id.to_owned(), what, found, limit })
 }
 
 /// The order of evaluation, as indexes into `rules`; rules that do not depend on each other keep their order.
@@ -179,6 +200,17 @@ mod tests {
     #[test]
     fn a_rule_of_its_own_circle_is_refused() {
         assert!(matches!(order(&[("t/One", &rule(&["a"], &["a"]))]), Err(LoadError::Circle(_))));
+    }
+
+    #[test]
+    fn inputs_and_outputs_are_limited() {
+        let names: Vec<String> = (0..=Descriptor::INPUTS_MAX).map(|at| format!("m{at}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let said = |reads: &[&str], writes: &[&str]| check("t/R", &rule(reads, writes)).map_err(|e| e.to_string());
+        assert_eq!(said(&names[1..], &names[..Descriptor::OUTPUTS_MAX]), Ok(()));
+        let error = said(&names, &[]).unwrap_err();
+        assert_eq!(error, "rule \"t/R\" has 65 inputs; at most 64 are allowed; split it into several rules");
+        assert!(said(&[], &names[..=Descriptor::OUTPUTS_MAX]).unwrap_err().contains("17 outputs; at most 16"));
     }
 
     #[test]

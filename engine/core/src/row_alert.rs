@@ -23,6 +23,9 @@ pub struct RowAlert {
     state: State,
 }
 
+/// What an alert shows: the bits of its value, cause, evidence, state and severity.
+pub type Shown = (u64, Option<Cause>, Option<Arc<str>>, State, Severity);
+
 /// What a tick did to a row's alert.
 #[derive(Debug, PartialEq)]
 pub struct Step {
@@ -36,7 +39,9 @@ impl RowAlert {
     /// An alert that was kept over a restart.
     pub fn restored(record: &AlertRecord, spec: &RuleSpec, now: Time) -> Self {
         let timing = Timing::from(spec);
-        let (state, severity) = alert::state(&record.life, now, timing, spec.missing_after);
+        let (worked_out, severity) = alert::state(&record.life, now, timing, spec.missing_after);
+        let state = record.state.unwrap_or(worked_out);
+        let severity = severity.filter(|_| record.state.is_none());
         RowAlert {
             life: record.life,
             active_at: record.active_at,
@@ -54,6 +59,7 @@ impl RowAlert {
         AlertRecord {
             labels,
             life: self.life,
+            state: Some(self.state),
             active_at: self.active_at,
             starts_at: self.starts_at,
             severity: self.severity,
@@ -61,6 +67,11 @@ impl RowAlert {
             cause: self.cause,
             note: self.note.clone(),
         }
+    }
+
+    /// What it shows beside its state.
+    pub fn shown(&self) -> Shown {
+        (self.value.to_bits(), self.cause, self.note.clone(), self.state, self.severity)
     }
 
     /// Its clocks.

@@ -157,6 +157,10 @@ pub struct Descriptor {
 impl Descriptor {
     /// The most state slots that a rule may keep per row.
     pub const STATE_SLOTS_MAX: u32 = 16;
+    /// The most inputs of a rule.
+    pub const INPUTS_MAX: usize = 64;
+    /// The most derived metrics that a rule may write.
+    pub const OUTPUTS_MAX: usize = 16;
 }
 
 /// All rows of one rule at one tick, in columns. `rows` = number of targets.
@@ -273,6 +277,9 @@ pub enum RuleFailure {
     /// It said so itself, a panic's message included.
     #[error("reported: {0}")]
     Reported(String),
+    /// A failure from before a restart, in the words that were kept.
+    #[error("{0}")]
+    Kept(String),
 }
 
 impl RuleFailure {
@@ -366,6 +373,9 @@ pub struct RuleSpec {
 impl RuleSpec {
     /// How long missing data holds an alert before it is *unknown*.
     pub const MISSING_AFTER_DEFAULT: Duration = Duration::from_secs(15 * 60);
+    /// After this long without data a held alert ends: its target is gone for good (a card that was replaced, a job
+    /// that is over). A longer [`RuleSpec::missing_after`] counts instead.
+    pub const MISSING_END: Duration = Duration::from_secs(24 * 60 * 60);
     /// Time between ticks where nothing else is said.
     pub const INTERVAL_DEFAULT: Duration = Duration::from_secs(5);
 

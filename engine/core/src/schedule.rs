@@ -10,6 +10,8 @@ use crate::time::Time;
 pub enum Due {
     /// A rule's tick: its place in the order of evaluation.
     Rule(usize),
+    /// Conditions that were kept over a restart and not told again end.
+    Conditions,
     /// Groups have something to send.
     Groups,
 }

@@ -143,6 +143,13 @@ impl SeriesTable {
         }
     }
 
+    /// No longer sends the samples of a series to a window.
+    pub fn remove_sink(&mut self, id: SeriesId, sink: Sink) {
+        if let Some(sinks) = self.sinks.get_mut(id.0 as usize) {
+            sinks.retain(|other| *other != sink);
+        }
+    }
+
     /// Forgets all windows, before rules are bound anew.
     pub fn clear_sinks(&mut self) {
         self.sinks.iter_mut().for_each(Vec::clear);

@@ -11,6 +11,11 @@ pub const ROWS_MAX: usize = 200_000;
 /// Labels that say where a sample came from, not what it is about.
 const ORIGIN_LABELS: [&str; 3] = ["instance", "job", "source"];
 
+/// Whether two series of one target come from the same place, so that one is the other under new labels.
+pub fn same_origin(one: &Labels, other: &Labels) -> bool {
+    ORIGIN_LABELS.iter().all(|name| one.get(name) == other.get(name))
+}
+
 /// The labels that tell one target of a scope from another, or `None` where `labels` lack them.
 pub fn key(scope: Scope, labels: &Labels) -> Option<Labels> {
     match scope {
@@ -48,9 +53,49 @@ pub struct Rows {
     keys: Vec<Labels>,
     targets: Vec<Target>,
     groups: HashMap<Option<String>, u32>,
+    /// For each wider scope that is spread over the rows: the rows of each of its targets.
+    wide: Vec<(Scope, HashMap<Labels, Vec<u32>>)>,
 }
 
 impl Rows {
+    /// No rows yet, over which values of these scopes are spread.
+    pub fn over(scopes: impl IntoIterator<Item = Scope>) -> Self {
+        let mut rows = Rows::default();
+        for scope in scopes {
+            if !rows.wide.iter().any(|(known, _)| *known == scope) {
+                rows.wide.push((scope, HashMap::new()));
+            }
+        }
+        rows
+    }
+
+    /// The rows that a value of a wider scope's target belongs to.
+    pub fn below(&self, scope: Scope, key: &Labels) -> &[u32] {
+        let targets = self.wide.iter().find(|(known, _)| *known == scope).map(|(_, targets)| targets);
+        targets.and_then(|targets| targets.get(key)).map_or(&[], Vec::as_slice)
+    }
+
+    fn place(&mut self, row: u32) {
+        let labels = &self.targets[row as usize].labels;
+        for (scope, targets) in &mut self.wide {
+            if let Some(key) = key(*scope, labels) {
+                targets.entry(key).or_default().push(row);
+            }
+        }
+    }
+
+    fn displace(&mut self, row: u32) {
+        let labels = &self.targets[row as usize].labels;
+        for (scope, targets) in &mut self.wide {
+            let Some(key) = key(*scope, labels) else { continue };
+            let Some(rows) = targets.get_mut(&key) else { continue };
+            rows.retain(|other| *other != row);
+            if rows.is_empty() {
+                targets.remove(&key);
+            }
+        }
+    }
+
     /// How many rows.
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -76,6 +121,7 @@ impl Rows {
         self.numbers.insert(key.clone(), row);
         self.keys.push(key);
         self.targets.push(Target { labels, group });
+        self.place(row);
         Some(row)
     }
 
@@ -85,7 +131,9 @@ impl Rows {
             return false;
         }
         let group = self.group(labels, group_by);
+        self.displace(row);
         self.targets[row as usize] = Target { labels: labels.clone(), group };
+        self.place(row);
         true
     }
 
@@ -136,6 +184,20 @@ mod tests {
         for (scope, expected) in cases {
             assert_eq!(key(scope, &labels).map(|key| key.to_string()).as_deref(), expected, "{scope:?}");
         }
+    }
+
+    #[test]
+    fn rows_are_found_by_the_wider_targets_that_they_belong_to() {
+        let mut rows = Rows::over([Scope::Host, Scope::Host]);
+        let gpu = |host: &str, gpu: &str| Labels::new([("host", host), ("gpu", gpu)]);
+        for index in ["0", "1", "2"] {
+            rows.add(Labels::new([("gpu", index)]), gpu("a", index), None).unwrap();
+        }
+        let host = |name: &str| Labels::new([("host", name)]);
+        assert_eq!(rows.below(Scope::Host, &host("a")), [0, 1, 2]);
+        assert!(rows.relabel(1, &gpu("b", "1"), None));
+        assert_eq!((rows.below(Scope::Host, &host("a")), rows.below(Scope::Host, &host("b"))), (&[0, 2][..], &[1][..]));
+        assert!(rows.below(Scope::Job, &host("a")).is_empty());
     }
 
     #[test]

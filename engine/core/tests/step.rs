@@ -1,160 +1,17 @@
 //! `Engine::step` from outside: samples in, effects out, with native programs in place of sandboxed ones.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::sync::Arc;
+mod common;
+
 use std::time::Duration;
 
+use common::{Judgement, World, above, at, expect, gpu, hit, metric, native, spec, stored};
 use watchfire_core::engine::Engine;
 use watchfire_core::route::RouteTree;
 use watchfire_core::{
-    Aggregate, Batch, Cause, Descriptor, Effect, Event, EventStat, Hit, Input, Labels, MissingData, Observation,
-    Occurrence, Outcome, PerSeverity, Program, Reads, RuleFailure, RuleSpec, Sample, Scope, Series, Severity, State,
-    Target, Time,
+    Event, EventStat, Hit, Input, Labels, MissingData, Occurrence, Outcome, Reads, RuleFailure, RuleSpec, Scope,
+    Severity, State,
 };
-
-type Judgement = Box<dyn FnMut(&Batch<'_>, &mut Outcome) -> Result<(), RuleFailure> + Send>;
-
-struct Native {
-    descriptor: Descriptor,
-    judge: Judgement,
-}
-
-impl Program for Native {
-    fn descriptor(&self) -> &Descriptor {
-        &self.descriptor
-    }
-    fn on_targets(&mut self, _: &[Target]) -> Result<(), RuleFailure> {
-        Ok(())
-    }
-    fn evaluate(&mut self, batch: &Batch<'_>, out: &mut Outcome) -> Result<(), RuleFailure> {
-        (self.judge)(batch, out)
-    }
-    fn explain(&mut self, row: u32) -> Result<Option<String>, RuleFailure> {
-        Ok(Some(format!("row {row}")))
-    }
-}
-
-fn metric(name: &str, scope: Scope) -> Input {
-    let reads = Reads::Metric { name: name.into(), aggregate: Aggregate::Last };
-    Input { reads, scope, window: Duration::ZERO, required: true }
-}
-
-fn native(inputs: Vec<Input>, judge: Judgement) -> Native {
-    let descriptor = Descriptor {
-        name: "native".into(),
-        version: "1".into(),
-        scope: Scope::Gpu,
-        inputs,
-        outputs: Vec::new(),
-        settings_schema: String::new(),
-        state_slots: 0,
-        state_version: 0,
-        needs_labels: false,
-        group_by: None,
-    };
-    Native { descriptor, judge }
-}
-
-/// Raises `severity` for each row whose first column is above `limit`.
-fn above(limit: f64, severity: Severity) -> Judgement {
-    Box::new(move |batch, out| {
-        for row in 0..batch.rows {
-            if batch.quality[row] == 0 && batch.columns[row] > limit {
-                out.hits.push(hit(row, severity, batch.columns[row]));
-            }
-        }
-        Ok(())
-    })
-}
-
-fn hit(row: usize, severity: Severity, value: f64) -> Hit {
-    Hit { row: row as u32, raise: Some(severity), hold: Some(severity), value, cause: None, note: None }
-}
-
-fn spec(alert: &str, after_s: u64) -> RuleSpec {
-    RuleSpec {
-        id: format!("test/{alert}").into(),
-        template: "test".into(),
-        alert: alert.into(),
-        labels: Labels::default(),
-        hold_for: PerSeverity::all(Some(Duration::from_secs(after_s))),
-        keep_firing_for: Duration::ZERO,
-        missing_data: MissingData::Hold,
-        missing_after: Duration::from_secs(900),
-        cause: Some(Cause::Thermal),
-        interval: Duration::from_secs(5),
-    }
-}
-
-fn at(second: i64) -> Time {
-    Time::from_millis(second * 1000)
-}
-
-fn gpu(index: u32) -> Labels {
-    Labels::new([("host", "h1".to_owned()), ("gpu", index.to_string()), ("uuid", format!("GPU-{index}"))])
-}
-
-struct World {
-    engine: Engine,
-    effects: Vec<Effect>,
-}
-
-impl World {
-    fn new(rules: Vec<(RuleSpec, Native)>) -> Self {
-        let mut world = World { engine: Engine::new(RouteTree::to("ops")), effects: Vec::new() };
-        world.load(0, rules);
-        world
-    }
-
-    fn load(&mut self, second: i64, rules: Vec<(RuleSpec, Native)>) {
-        let rules = rules.into_iter().map(|(spec, native)| (spec, Box::new(native) as Box<dyn Program>)).collect();
-        self.engine.load(at(second), rules, &mut self.effects).unwrap();
-    }
-
-    fn sample(&mut self, second: i64, metric: &str, labels: Labels, value: f64) {
-        self.tick_before(second);
-        let series = Arc::new(Series::every(metric, labels, Duration::from_secs(5)));
-        let observation = Observation { series, time: at(second), value };
-        let series = self.engine.series(&observation.series).unwrap();
-        let sample = Sample { series, time: observation.time, value };
-        self.engine.step(at(second), Event::Samples(&[sample]), &mut self.effects);
-    }
-
-    /// Runs the deadlines before a second, one by one.
-    fn tick_before(&mut self, second: i64) {
-        while let Some(due) = self.engine.next_deadline().filter(|due| *due < at(second)) {
-            self.engine.step(due, Event::Tick, &mut self.effects);
-        }
-    }
-
-    fn tick_to(&mut self, second: i64) {
-        self.tick_before(second + 1);
-    }
-
-    /// All transitions so far: second, alert, GPU, state, severity.
-    fn transitions(&self) -> Vec<(i64, String, String, State, Severity)> {
-        let transitions = self.effects.iter().filter_map(|effect| match effect {
-            Effect::Transition(transition) => Some(transition),
-            _ => None,
-        });
-        transitions
-            .map(|transition| {
-                let view = &transition.alert;
-                let gpu = view.labels.get("gpu").unwrap_or("-").to_owned();
-                (transition.time.as_millis() / 1000, view.alert.to_string(), gpu, view.state, view.severity)
-            })
-            .collect()
-    }
-}
-
-fn expect(world: &World, expected: &[(i64, &str, &str, State, Severity)]) {
-    let got = world.transitions();
-    let got: Vec<_> = got
-        .iter()
-        .map(|(second, alert, gpu, state, severity)| (*second, &**alert, &**gpu, *state, *severity))
-        .collect();
-    assert_eq!(got, expected);
-}
 
 #[test]
 fn one_gpu_fires_and_resolves_beside_a_healthy_one() {
@@ -325,10 +182,10 @@ fn a_second_source_takes_over_when_the_first_goes_silent() {
     let mut world = World::new(vec![(spec("Hot", 0), rule)]);
     let from = |source: &str| gpu(0).with(&Labels::new([("source", source)]));
     for second in (0..60).step_by(5) {
-        world.sample(second, "gpu_temperature_celsius", from("dcgm"), 90.0);
         if second < 20 {
             world.sample(second, "gpu_temperature_celsius", from("nvml"), 60.0);
         }
+        world.sample(second, "gpu_temperature_celsius", from("dcgm"), 90.0);
     }
     world.tick_to(60);
     let transitions = world.transitions();
@@ -368,13 +225,11 @@ fn a_restart_neither_repeats_nor_forgets() {
         before.sample(second, "gpu_temperature_celsius", gpu(0), 90.0);
     }
     before.tick_to(20);
-    let changes = before.engine.take_changes();
-    let alerts = changes.alerts.into_iter().filter_map(|(key, record)| Some((key, record?))).collect();
-    let groups = changes.groups.into_iter().filter_map(|(_, record)| record).collect();
+    let (changes, drift) = (before.engine.take_changes(), before.engine.take_drift());
 
     let mut after = World { engine: Engine::new(RouteTree::to("ops")), effects: Vec::new() };
     after.load(25, rules());
-    assert!(after.engine.restore(at(25), alerts, &[], groups).is_empty());
+    after.engine.restore(at(25), stored(20, changes, drift), &mut after.effects);
     for second in (25..=60).step_by(5) {
         after.sample(second, "gpu_temperature_celsius", gpu(0), 90.0);
     }

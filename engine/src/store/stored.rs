@@ -1,11 +1,13 @@
 //! The stored form of the core's plain values: JSON, so that an operator can read it with `sqlite3`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use watchfire_core::alert::Life;
 use watchfire_core::group::{GroupRecord, MemberRecord, Told};
-use watchfire_core::record::{AlertKey, AlertRecord};
+use watchfire_core::health::HealthRecord;
+use watchfire_core::record::{AlertKey, AlertRecord, RuleRecord};
 use watchfire_core::{AlertView, Labels, PerSeverity, Severity, State, Time};
 
 #[derive(Serialize, Deserialize)]
@@ -38,6 +40,9 @@ pub(super) struct StoredAlert {
     lowered_since: [Option<i64>; 4],
     firing: Option<String>,
     missing_since: Option<i64>,
+    /// None in what older versions stored.
+    #[serde(default)]
+    state: Option<String>,
     active_at: i64,
     starts_at: i64,
     severity: String,
@@ -55,6 +60,7 @@ impl From<&AlertRecord> for StoredAlert {
             lowered_since: store_clocks(&record.life.lowered_since),
             firing: record.life.firing.map(|severity| severity.to_string()),
             missing_since: record.life.missing_since.map(Time::as_millis),
+            state: record.state.map(|state| state.to_string()),
             active_at: record.active_at.as_millis(),
             starts_at: record.starts_at.as_millis(),
             severity: record.severity.to_string(),
@@ -74,6 +80,7 @@ impl StoredAlert {
         let stored: StoredAlert = serde_json::from_str(text).ok()?;
         Some(AlertRecord {
             life: stored.life()?,
+            state: stored.state.as_deref().and_then(state_of),
             active_at: Time::from_millis(stored.active_at),
             starts_at: Time::from_millis(stored.starts_at),
             severity: stored.severity.parse().ok()?,
@@ -135,7 +142,7 @@ struct StoredMember {
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredView {
+pub(super) struct StoredView {
     fingerprint: u64,
     rule: String,
     template: String,
@@ -236,16 +243,24 @@ impl From<&AlertView> for StoredView {
     }
 }
 
+fn state_of(word: &str) -> Option<State> {
+    let states = [State::Inactive, State::Pending, State::Firing, State::Resolved, State::Unknown];
+    states.into_iter().find(|state| state.as_str() == word)
+}
+
 impl StoredView {
+    pub(super) fn read(text: &str) -> Option<AlertView> {
+        serde_json::from_str::<StoredView>(text).ok()?.into_view()
+    }
+
     fn into_view(self) -> Option<AlertView> {
-        let states = [State::Inactive, State::Pending, State::Firing, State::Resolved, State::Unknown];
         Some(AlertView {
             fingerprint: self.fingerprint,
             rule: self.rule.into(),
             template: self.template.into(),
             alert: self.alert.into(),
             labels: Labels::new(self.labels),
-            state: states.into_iter().find(|state| state.as_str() == self.state)?,
+            state: state_of(&self.state)?,
             severity: self.severity.parse().ok()?,
             value: self.value.unwrap_or(f64::NAN),
             cause: self.cause.as_deref().map(str::parse).transpose().ok()?,
@@ -255,5 +270,49 @@ impl StoredView {
             ends_at: self.ends_at.map(Time::from_millis),
             reason: self.reason.map(Into::into),
         })
+    }
+}
+
+/// How far a rule had come and how well it did.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredRule {
+    tick: u64,
+    next: Option<i64>,
+    in_a_row: u32,
+    inconclusive: u32,
+    recent: Vec<i64>,
+    quarantine_ms: Option<u64>,
+    last_failure: Option<String>,
+    failures_total: u64,
+}
+
+impl From<&RuleRecord> for StoredRule {
+    fn from(rule: &RuleRecord) -> Self {
+        let health = &rule.health;
+        StoredRule {
+            tick: rule.tick,
+            next: rule.next.map(Time::as_millis),
+            in_a_row: health.in_a_row,
+            inconclusive: health.inconclusive,
+            recent: health.recent.iter().map(|at| at.as_millis()).collect(),
+            quarantine_ms: health.quarantine.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            last_failure: health.last.clone(),
+            failures_total: health.failures_total,
+        }
+    }
+}
+
+impl StoredRule {
+    pub(super) fn read(id: &str, text: &str) -> Option<RuleRecord> {
+        let stored: StoredRule = serde_json::from_str(text).ok()?;
+        let health = HealthRecord {
+            in_a_row: stored.in_a_row,
+            inconclusive: stored.inconclusive,
+            recent: stored.recent.into_iter().map(Time::from_millis).collect(),
+            quarantine: stored.quarantine_ms.map(Duration::from_millis),
+            last: stored.last_failure,
+            failures_total: stored.failures_total,
+        };
+        Some(RuleRecord { id: id.into(), tick: stored.tick, next: stored.next.map(Time::from_millis), health })
     }
 }

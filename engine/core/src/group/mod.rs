@@ -171,6 +171,11 @@ impl Groups {
         self.changed.insert(id.clone());
     }
 
+    /// Whether a group holds an alert.
+    pub fn holds(&self, fingerprint: u64) -> bool {
+        self.homes.contains_key(&fingerprint)
+    }
+
     /// When [`Groups::run`] has something to do next.
     pub fn due(&self) -> Option<Time> {
         let first = self.queue.first().map(|(due, _)| *due);
@@ -284,7 +289,8 @@ impl Groups {
         if !records.is_empty() {
             self.sweep_at = Some(now + RESTORED_GRACE);
         }
-        for record in records {
+        for mut record in records {
+            record.not_after(now);
             let id = id_of(&record.receiver, &record.group_key);
             let node = node_of(&self.tree, &record.receiver, &record.group_key);
             let node = node.unwrap_or_else(|| lost_node(&record.receiver));
@@ -308,6 +314,11 @@ impl Groups {
             (id, record)
         };
         changed.into_iter().map(record).collect()
+    }
+
+    /// All count as changed: they could not be stored.
+    pub fn taint(&mut self) {
+        self.changed.extend(self.groups.keys().cloned());
     }
 
     /// How many groups hold alerts.

@@ -49,3 +49,14 @@ pub struct GroupRecord {
     /// Its alerts, by fingerprint.
     pub members: Vec<MemberRecord>,
 }
+
+impl GroupRecord {
+    /// Puts times after `now`, of a clock that was ahead, at `now`: nothing waits for them.
+    pub fn not_after(&mut self, now: Time) {
+        self.opened_at = self.opened_at.min(now);
+        let times = [&mut self.first_sent_at, &mut self.last_sent_at, &mut self.changed_at, &mut self.urgent_at];
+        for time in times.into_iter().flatten() {
+            *time = (*time).min(now);
+        }
+    }
+}

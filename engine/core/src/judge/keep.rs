@@ -1,9 +1,13 @@
 //! What a rule keeps over a restart or a reload, and how its alerts end without its word.
 
+use std::time::Duration;
+
 use super::Judge;
+use crate::alert;
 use crate::effect::Transition;
+use crate::health::Health;
 use crate::labels::Labels;
-use crate::record::{AlertKey, AlertRecord, StateRecord};
+use crate::record::{AlertKey, AlertRecord, Drift, RuleRecord, StateRecord};
 use crate::row_alert::RowAlert;
 use crate::time::Time;
 
@@ -19,36 +23,105 @@ impl Judge {
         ended.collect()
     }
 
-    /// Puts back an alert that was kept over a restart.
-    pub fn restore(&mut self, target: &Labels, record: &AlertRecord, now: Time) {
-        let group_by = self.program.descriptor().group_by.clone();
-        let found = self.rows.find(target);
-        let added = || self.rows.add(target.clone(), record.labels.clone(), group_by.as_deref());
-        let Some(row) = found.or_else(added) else { return };
+    /// Ends one alert without its rule's word.
+    pub(super) fn end_row(&mut self, row: u32, now: Time, reason: &str) -> Option<Transition> {
+        let alert = self.alerts[row as usize].take()?;
+        Some(alert.ended(&self.spec, self.rows.key(row), self.rows.labels(row), now, reason))
+    }
+
+    /// Puts back an alert that was kept over a restart or a reload. `seen`: the last moment that was judged.
+    pub fn restore(&mut self, target: &Labels, record: &AlertRecord, seen: Option<Time>, now: Time) {
+        let Some(row) = self.row_kept(target, &record.labels) else { return };
         self.grow();
-        let alert = RowAlert::restored(record, &self.spec, now);
+        let record = self.brought_to(record, seen, now);
+        let alert = RowAlert::restored(&record, &self.spec, now);
         if alert.is_active() && self.alerts[row as usize].is_none() {
             self.active.push(row);
+        }
+        if !alert.is_active() {
+            self.changed.push(row);
         }
         self.alerts[row as usize] = alert.is_active().then(|| Box::new(alert));
     }
 
-    /// Puts back the numbers that were kept for a target; a row of another version starts clean.
-    pub fn restore_state(&mut self, record: &StateRecord) {
-        let descriptor = self.program.descriptor();
-        if record.version != descriptor.state_version || record.slots.len() != descriptor.state_slots as usize {
-            return;
-        }
-        let group_by = descriptor.group_by.clone();
-        let target = &record.key.target;
+    fn row_kept(&mut self, target: &Labels, labels: &Labels) -> Option<u32> {
+        let group_by = self.program.descriptor().group_by.clone();
         let found = self.rows.find(target);
-        let added = || self.rows.add(target.clone(), target.clone(), group_by.as_deref());
-        let Some(row) = found.or_else(added) else { return };
+        found.or_else(|| self.rows.add(target.clone(), labels.clone(), group_by.as_deref()))
+    }
+
+    /// A record whose times are not after `now` (the clock may have been ahead), and whose clocks stood still while
+    /// nobody judged.
+    fn brought_to(&self, record: &AlertRecord, seen: Option<Time>, now: Time) -> AlertRecord {
+        let mut record = record.clone();
+        record.life = alert::pass_over(record.life, Duration::ZERO, now);
+        record.active_at = record.active_at.min(now);
+        record.starts_at = record.starts_at.min(now);
+        if let Some(seen) = seen {
+            let interval = self.spec.interval;
+            let missed = (seen + Duration::from_millis(1)).align_up(interval);
+            record.life = alert::pass_over(record.life, now.align_up(interval).since(missed), now);
+        }
+        record
+    }
+
+    /// Puts back the numbers that were kept for targets; those of another version start clean.
+    pub fn restore_states(&mut self, records: &[&StateRecord]) {
+        let descriptor = self.program.descriptor();
+        let (version, slots) = (descriptor.state_version, descriptor.state_slots as usize);
+        let fits = |record: &&&StateRecord| record.version == version && record.slots.len() == slots;
+        let fitting: Vec<&&StateRecord> = records.iter().filter(fits).collect();
+        let rows: Vec<Option<u32>> =
+            fitting.iter().map(|record| self.row_kept(&record.key.target, &record.key.target)).collect();
         self.grow();
         self.lay_out_state();
-        for (slot, value) in record.slots.iter().enumerate() {
-            self.state[slot * self.state_rows + row as usize] = *value;
+        for (record, row) in fitting.iter().zip(rows).filter_map(|(record, row)| Some((record, row? as usize))) {
+            for (slot, value) in record.slots.iter().enumerate() {
+                self.state[slot * self.state_rows + row] = *value;
+            }
         }
+    }
+
+    /// Puts back how far it had come and how well it did.
+    pub fn restore_rule(&mut self, record: &RuleRecord, now: Time) {
+        self.tick = record.tick;
+        self.next = record.next;
+        self.health = Health::restored(&record.health, now);
+    }
+
+    /// When it is due next, where that is known.
+    pub fn next(&self) -> Option<Time> {
+        self.next
+    }
+
+    fn rule_record(&self) -> RuleRecord {
+        RuleRecord { id: self.spec.id.clone(), tick: self.tick, next: self.next, health: self.health.record() }
+    }
+
+    /// Its record, where its health changed since the last call.
+    pub fn take_health(&mut self) -> Option<RuleRecord> {
+        std::mem::take(&mut self.health_changed).then(|| self.rule_record())
+    }
+
+    /// Adds what moved since the last call without anything having happened.
+    pub fn take_drift(&mut self, drift: &mut Drift) {
+        for row in std::mem::take(&mut self.drifted) {
+            let key = AlertKey { rule: self.spec.id.clone(), target: self.rows.key(row).clone() };
+            drift.alerts.extend(self.record_of(row).map(|record| (key, record)));
+        }
+        if std::mem::take(&mut self.ticked) {
+            drift.rules.push(self.rule_record());
+            let states: Vec<StateRecord> = self.state_records().collect();
+            if !states.is_empty() {
+                drift.states.push((self.spec.id.clone(), states));
+            }
+        }
+    }
+
+    /// All counts as changed: it could not be stored.
+    pub fn taint(&mut self) {
+        self.changed.extend(self.active.iter().copied());
+        (self.ticked, self.health_changed) = (true, true);
     }
 
     /// The alerts that changed since the last call: their record, or none where they ended.

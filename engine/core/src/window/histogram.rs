@@ -6,7 +6,7 @@ use super::pane::Counter;
 use super::panes::Panes;
 use crate::time::Time;
 
-/// The most buckets of a histogram; further ones are dropped.
+/// The most buckets of a histogram; further ones are dropped. Buckets without a reading in the window make room.
 pub const BUCKETS_MAX: usize = 512;
 
 /// The buckets of one classic histogram: a counter window for each upper bound.
@@ -34,13 +34,33 @@ impl HistogramWindow {
             Ok(at) => {
                 self.buckets[at].1.push(time, value);
             }
-            Err(at) if !le.is_nan() && self.buckets.len() < BUCKETS_MAX => {
-                let mut panes = Panes::new(self.span);
-                panes.push(time, value);
-                self.buckets.insert(at, ((le, series), panes));
-            }
-            Err(_) => self.dropped += 1,
+            Err(_) if le.is_nan() => self.dropped += 1,
+            Err(at) => self.open_bucket(at, (le, series), time, value),
         }
+    }
+
+    fn open_bucket(&mut self, mut at: usize, bucket: (f64, u32), time: Time, value: f64) {
+        if self.buckets.len() >= BUCKETS_MAX {
+            self.forget_ended(time);
+            at = self.buckets.partition_point(|((bound, of), _)| {
+                bound.total_cmp(&bucket.0).then(of.cmp(&bucket.1)).is_lt()
+            });
+        }
+        if self.buckets.len() >= BUCKETS_MAX {
+            self.dropped += 1;
+            return;
+        }
+        let mut panes = Panes::new(self.span);
+        panes.push(time, value);
+        self.buckets.insert(at, (bucket, panes));
+    }
+
+    /// Lets go of buckets that have no reading within the window, such as those of an engine that was restarted.
+    fn forget_ended(&mut self, now: Time) {
+        self.buckets.retain_mut(|(_, panes)| {
+            panes.expire(now);
+            !panes.is_empty()
+        });
     }
 
     /// The quantile of what was counted within the window, as Prometheus' `histogram_quantile` gives it (prometheus
@@ -181,6 +201,22 @@ mod tests {
         window.push_bucket(-1.0, 0, at(1), 1.0);
         assert_eq!(window.dropped(), 2);
         assert!(window.bytes() < 100_000, "{}", window.bytes());
+    }
+
+    #[test]
+    fn buckets_of_series_that_ended_make_room() {
+        let mut window = HistogramWindow::new(0.5, Duration::from_secs(60));
+        for series in 0..BUCKETS_MAX as u32 {
+            window.push_bucket(1.0, series, at(1), 1.0);
+        }
+        window.push_bucket(2.0, 7, at(30), 1.0);
+        assert_eq!(window.dropped(), 1, "all others have been read within the window");
+        for second in [100, 110] {
+            window.push_bucket(1.0, 9999, at(second), second as f64);
+            window.push_bucket(INF, 9999, at(second), second as f64);
+        }
+        assert_eq!((window.dropped(), window.buckets.len()), (1, 2));
+        assert_eq!(window.value(at(110)), Some(0.5));
     }
 
     #[test]

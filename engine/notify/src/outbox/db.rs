@@ -1,5 +1,7 @@
 //! The database file that alert state and outbox share.
 
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,6 +10,9 @@ use rusqlite::{Connection, ErrorCode};
 
 /// How long a statement waits for another process that holds the file.
 pub const BUSY_WAIT: Duration = Duration::from_secs(5);
+
+/// Readable and writable for the owner alone.
+const PRIVATE: u32 = 0o600;
 
 /// A shared handle to the database. Cheap to clone; one user at a time.
 #[derive(Clone)]
@@ -85,7 +90,17 @@ impl Db {
     }
 }
 
+/// Makes the file where it is missing, for its owner alone: messages and labels are nobody else's business. SQLite
+/// gives the files beside it the same mode. Where it cannot be made, opening says why.
+fn make_private(path: &Path) {
+    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(PRIVATE).open(path);
+    if let Ok(file) = options {
+        let _ = file.set_permissions(Permissions::from_mode(PRIVATE));
+    }
+}
+
 fn open_checked(path: &Path) -> rusqlite::Result<Connection> {
+    make_private(path);
     let connection = Connection::open(path)?;
     set_up(&connection)?;
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
