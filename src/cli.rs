@@ -32,6 +32,8 @@ pub enum Command {
     New(crate::commands::new::New),
     /// Make a WebAssembly module of a rule's sources
     Build(crate::commands::build::Build),
+    /// Measure what a module costs: steps, time, memory, size of the answer
+    Bench(crate::commands::bench::Bench),
     /// Show what a module is, needs and may do
     Inspect(crate::commands::inspect::Inspect),
     /// Validate configuration files and templates; lists every error

@@ -114,3 +114,21 @@ fn inspect_shows_what_a_module_is_and_why_another_is_none() {
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("begins with \"junk\""), "{}", said(&output));
 }
+
+#[test]
+fn bench_counts_the_same_steps_each_time_and_fails_where_they_grow() {
+    let folder = tempfile::tempdir().unwrap();
+    let rule = new_rule(folder.path(), "x", "rhai");
+    let bench = |more: &[&str]| watchfire(&rule, &[&["bench", "--rows", "8,64", "--json"], more].concat());
+    let figures = |output: &Output| serde_json::from_str::<serde_json::Value>(&stdout(output)).unwrap();
+    let first = bench(&["--save", "bench.json"]);
+    let second = bench(&["--baseline", "bench.json", "--tolerance", "0"]);
+    assert!(second.status.success(), "{}", said(&second));
+    assert_eq!(figures(&first)["rows"][1]["steps"], figures(&second)["rows"][1]["steps"]);
+    let text = std::fs::read_to_string(rule.join("x.rhai")).unwrap();
+    let slower = text.replace("let before =", "for n in range(0, 50) {}\n        let before =");
+    std::fs::write(rule.join("x.rhai"), slower).unwrap();
+    let grown = bench(&["--baseline", "bench.json"]);
+    assert_eq!(grown.status.code(), Some(1), "{}", said(&grown));
+    assert!(said(&grown).contains("more than 5 % above"), "{}", said(&grown));
+}

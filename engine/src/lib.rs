@@ -47,8 +47,8 @@ mod store;
 pub use watchfire_core::matcher::Matcher;
 pub use watchfire_core::route::{GroupBy, Route};
 pub use watchfire_core::{
-    Aggregate, Cause, Condition, Descriptor, Input, Labels, Observation, Occurrence, Reads, RuleFailure, Sample,
-    Series, SeriesId, Severity, State, Time,
+    Aggregate, Batch, Cause, Condition, Descriptor, Input, Labels, Observation, Occurrence, Outcome, Program, Reads,
+    RuleFailure, Sample, Series, SeriesId, Severity, State, Time,
 };
 pub use watchfire_door as door;
 pub use watchfire_notify as notify;

@@ -29,7 +29,7 @@ pub struct Built {
 /// Why it cannot be built, with what to do.
 pub fn build(folder: &Path) -> Result<Built, String> {
     let language = lang::of(folder).ok_or_else(|| nothing_to_build(folder))?;
-    let file = module_file(folder)?;
+    let file = module_file(folder, true)?;
     let compile = language.build.ok_or_else(|| nothing_to_build(folder))?;
     let module = compile(folder)?;
     let said =
@@ -54,17 +54,21 @@ fn nothing_to_build(folder: &Path) -> String {
     )
 }
 
-/// The module that `template.yaml` names, beside it.
-fn module_file(folder: &Path) -> Result<PathBuf, String> {
+/// The module that `template.yaml` names, beside it: what is built, or else a script.
+///
+/// # Errors
+/// Where it names none.
+pub fn module_file(folder: &Path, is_built: bool) -> Result<PathBuf, String> {
+    let ending = if is_built { ".wasm" } else { ".rhai" };
     let template = folder.join("template.yaml");
     let text = fs::read_to_string(&template).map_err(|error| format!("{}: {error}", template.display()))?;
     let named = text.split(['\n', ',', '}']).find_map(|part| {
         let value = part.split_once("module:")?.1.split(" #").next()?.trim().trim_matches(['"', '\'']);
-        value.ends_with(".wasm").then(|| value.trim_start_matches("./").to_owned())
+        value.ends_with(ending).then(|| value.trim_start_matches("./").to_owned())
     });
-    named.map(|name| folder.join(name)).ok_or_else(|| {
-        format!("{}: no rule has `module: ./NAME.wasm`, so there is no name for what is built", template.display())
-    })
+    named
+        .map(|name| folder.join(name))
+        .ok_or_else(|| format!("{}: no rule has `module: ./NAME{ending}`", template.display()))
 }
 
 fn is_component(module: &[u8]) -> bool {
@@ -157,7 +161,7 @@ pub fn build_stale(folder: &Path) -> Result<Option<Built>, String> {
     if lang::of(folder).is_none() || !folder.join("template.yaml").exists() {
         return Ok(None);
     }
-    let Ok(file) = module_file(folder) else { return Ok(None) };
+    let Ok(file) = module_file(folder, true) else { return Ok(None) };
     let changed = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let newest = sources(folder)?.iter().map(|path| changed(path)).max();
     if file.exists() && newest.is_none_or(|newest| newest <= changed(&file)) {

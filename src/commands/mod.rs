@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod bench;
 pub mod build;
 mod check;
 mod demo;
@@ -26,6 +27,7 @@ use crate::exit::{Exit, Failure};
 pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::New(args) => new::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Demo(args) => demo::run(&args),

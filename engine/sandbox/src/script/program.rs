@@ -27,7 +27,14 @@ impl ScriptProgram {
             Reads::Event { kind, .. } => kind.to_string(),
         };
         let frame = Frame { names: descriptor.inputs.iter().map(name).collect(), ..Frame::default() };
-        ScriptProgram { running, descriptor, settings: settings.into_shared(), limits, frame: Arc::new(frame), usage: None }
+        ScriptProgram {
+            running,
+            descriptor,
+            settings: settings.into_shared(),
+            limits,
+            frame: Arc::new(frame),
+            usage: None,
+        }
     }
 
     /// Lays a batch into the frame. The script has let go of it unless it kept it, which costs a new one.
