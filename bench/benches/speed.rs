@@ -52,6 +52,7 @@ fn expression() -> Box<dyn Program> {
         name: "threshold".into(),
         when: "gpu_temperature_celsius > 85".into(),
         until: None,
+        value: None,
         severity: Severity::Warning,
         scope: None,
         parameters: Default::default(),

@@ -139,11 +139,12 @@ impl Loader<'_> {
     fn module(&mut self, source: &TemplateSource, module: &ModuleRef, alert: &str) -> Result<Rc<Module>, String> {
         let said = |error: LoadError| error.to_string();
         match module {
-            ModuleRef::Expression { when, until, severity, scope, parameters } => {
+            ModuleRef::Expression { when, until, value, severity, scope, parameters } => {
                 let spec = ExpressionSpec {
                     name: alert.to_owned(),
                     when: when.clone(),
                     until: until.clone(),
+                    value: value.clone(),
                     severity: *severity,
                     scope: *scope,
                     parameters: parameters.clone(),

@@ -199,7 +199,9 @@ impl Column {
         }
         let last = table.last(self.bound[row]).ok_or(Quality::Missing)?;
         let quality = last.quality(now);
-        if quality != Quality::Ok {
+        // A range of Prometheus is whatever samples it holds, also of a series that has ended.
+        let is_range = matches!(self.kind, Kind::Window { aggregate: Aggregate::PromQl(_), .. });
+        if quality != Quality::Ok && !is_range {
             return Err(quality);
         }
         match &mut self.kind {

@@ -166,6 +166,7 @@ mod tests {
             scope: Scope::Gpu,
             window: Duration::ZERO,
             required: true,
+            only: Vec::new(),
         };
         Descriptor {
             name: "test".into(),

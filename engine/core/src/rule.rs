@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::labels::Labels;
+use crate::matcher::Matcher;
 use crate::severity::{Cause, PerSeverity, Severity};
 use crate::time::Time;
+use crate::window::PromQl;
 
 /// What one row of a rule's batch stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +82,8 @@ pub enum Aggregate {
     Quantile(f64),
     /// A quantile (0 to 1) of a classic Prometheus histogram's `_bucket` series over the window.
     HistogramQuantile(f64),
+    /// What a function of Prometheus gives, exactly.
+    PromQl(PromQl),
 }
 
 /// What is asked of a stream of events within a window.
@@ -127,6 +131,15 @@ pub struct Input {
     pub window: Duration,
     /// A row whose required input is not `ok` is *unknown*: it neither fires nor resolves.
     pub required: bool,
+    /// Only series whose labels meet all of these; empty for all.
+    pub only: Vec<Matcher>,
+}
+
+impl Input {
+    /// Whether it reads a series with `labels`.
+    pub fn admits(&self, labels: &Labels) -> bool {
+        self.only.iter().all(|matcher| matcher.matches(labels))
+    }
 }
 
 /// What a module says of itself once it is configured.

@@ -184,7 +184,7 @@ fn chain() -> Vec<(RuleSpec, Native)> {
     writer.descriptor.outputs = vec!["gpu_sum".into()];
     writer.descriptor.state_slots = 1;
     let reads = Reads::Metric { name: "gpu_sum".into(), aggregate: Aggregate::Mean };
-    let input = Input { reads, scope: Scope::Gpu, window: Duration::from_secs(60), required: true };
+    let input = Input { reads, scope: Scope::Gpu, window: Duration::from_secs(60), required: true, only: Vec::new() };
     let judge: Judgement = Box::new(|batch, out| {
         for row in (0..batch.rows).filter(|row| batch.quality[*row] == 0) {
             if batch.columns[row] as i64 % 7 < 3 {

@@ -60,7 +60,7 @@ fn the_first_input_of_the_rules_own_scope_names_its_rows() {
 
 fn increase(name: &str) -> Input {
     let reads = Reads::Metric { name: name.into(), aggregate: Aggregate::Increase };
-    Input { reads, scope: Scope::Gpu, window: Duration::from_secs(60), required: true }
+    Input { reads, scope: Scope::Gpu, window: Duration::from_secs(60), required: true, only: Vec::new() }
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_target_that_never_comes_back_ends() {
 
 fn quantile() -> Input {
     let reads = Reads::Metric { name: "vllm_seconds".into(), aggregate: Aggregate::HistogramQuantile(0.5) };
-    Input { reads, scope: Scope::Host, window: Duration::from_secs(60), required: true }
+    Input { reads, scope: Scope::Host, window: Duration::from_secs(60), required: true, only: Vec::new() }
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_histogram_is_fresh_while_any_of_its_buckets_is() {
 #[test]
 fn an_event_of_a_host_happens_to_all_its_rows_and_one_of_nothing_is_counted() {
     let reads = Reads::Event { kind: "power".into(), codes: Vec::new(), stat: EventStat::Count };
-    let event = Input { reads, scope: Scope::Host, window: Duration::from_secs(60), required: false };
+    let event = Input { reads, scope: Scope::Host, window: Duration::from_secs(60), required: false, only: Vec::new() };
     let judge: Judgement = Box::new(|batch, out| {
         let rows = (0..batch.rows).filter(|row| batch.columns[batch.rows + row] > 0.0);
         out.hits.extend(rows.map(|row| hit(row, Severity::Warning, 1.0)));

@@ -200,6 +200,7 @@ fn events_are_inputs() {
         scope: Scope::Gpu,
         window: Duration::from_secs(60),
         required: true,
+        only: Vec::new(),
     };
     let mut world = World::new(vec![(spec("Xid", 0), native(vec![input], above(0.5, Severity::Critical)))]);
     for (second, code) in [(3, 31), (6, 79)] {

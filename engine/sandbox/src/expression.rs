@@ -10,6 +10,7 @@ use rhai::{AST, Engine, Scope as Variables};
 use watchfire_core::{self as core, Descriptor, Hit, Outcome, Program, Quality, RuleFailure, Scope, Severity, Target};
 
 pub use compile::Compiled;
+use words::NOW;
 
 /// A `when:` rule as a template writes it.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct ExpressionSpec {
     pub when: String,
     /// True where a firing alert ends; none = where `when` is no longer true.
     pub until: Option<String>,
+    /// The number to show; none = that of the first metric.
+    pub value: Option<String>,
     /// What is raised while `when` is true.
     pub severity: Severity,
     /// What a row stands for; none = the narrowest scope that the metrics' names tell.
@@ -41,28 +44,28 @@ pub struct Expression {
     variables: Variables<'static>,
     /// inputs × rows of the last batch, for `explain`.
     last: Vec<f64>,
+    last_quality: Vec<u8>,
     rows: usize,
 }
 
 impl Expression {
     /// A program that has judged nothing yet.
     pub fn new(compiled: Arc<Compiled>) -> Self {
-        let mut variables = Variables::new();
-        for name in compiled.variables() {
-            variables.push(name.clone(), 0.0f64);
-        }
-        Expression { compiled, variables, last: Vec::new(), rows: 0 }
+        let variables = compiled.blank();
+        Expression { compiled, variables, last: Vec::new(), last_quality: Vec::new(), rows: 0 }
     }
 
     fn load_row(&mut self, batch: &core::Batch<'_>, row: usize) -> bool {
         let mut values = batch.columns.iter().zip(batch.quality).skip(row).step_by(batch.rows);
-        for name in self.compiled.variables() {
-            match values.next() {
-                Some((value, quality)) if *quality == Quality::Ok as u8 => {
-                    self.variables.set_value(name.as_str(), *value);
-                }
-                _ => return false,
+        for read in self.compiled.reads() {
+            let value = values.next().filter(|(_, quality)| **quality == Quality::Ok as u8).map(|(value, _)| *value);
+            if value.is_none() && !read.optional {
+                return false;
             }
+            if read.optional {
+                self.variables.set_value(read.has(), value.is_some());
+            }
+            self.variables.set_value(read.variable.as_str(), value.unwrap_or(f64::NAN));
         }
         true
     }
@@ -77,6 +80,8 @@ impl Expression {
         let raise = raised.then_some(severity);
         let hold = (raised || held).then_some(severity);
         let row = u32::try_from(row).unwrap_or(u32::MAX);
+        let shown = hold.and_then(|_| self.compiled.value(&mut self.variables).ok()?);
+        let value = shown.filter(|shown| shown.is_finite()).unwrap_or(value);
         Ok(hold.map(|_| Hit { row, raise, hold, value, cause: None, note: None }))
     }
 }
@@ -94,6 +99,9 @@ impl Program for Expression {
         self.rows = batch.rows;
         self.last.clear();
         self.last.extend_from_slice(batch.columns);
+        self.last_quality.clear();
+        self.last_quality.extend_from_slice(batch.quality);
+        self.variables.set_value(NOW, batch.now.as_millis() as f64 / 1000.0);
         for row in 0..batch.rows {
             if self.load_row(batch, row) {
                 out.hits.extend(self.judge(row, batch.columns[row])?);
@@ -106,13 +114,16 @@ impl Program for Expression {
         if row as usize >= self.rows {
             return Ok(None);
         }
-        let values = self.last.iter().skip(row as usize).step_by(self.rows);
+        let values = self.last.iter().zip(&self.last_quality).skip(row as usize).step_by(self.rows);
         let parts: Vec<String> = self
             .compiled
             .shown()
             .iter()
             .zip(values)
-            .map(|(name, value)| format!("{name} is {}", short(*value)))
+            .map(|(name, (value, quality))| match *quality == Quality::Ok as u8 {
+                true => format!("{name} is {}", short(*value)),
+                false => format!("{name} is missing"),
+            })
             .collect();
         Ok(Some(parts.join(", ")))
     }

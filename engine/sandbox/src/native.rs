@@ -125,5 +125,5 @@ fn input(said: sdk::Input) -> Result<core::Input, String> {
         },
     };
     let window = Duration::from_millis(said.window_ms);
-    Ok(core::Input { reads, scope: scope_of(said.scope), window, required: said.required })
+    Ok(core::Input { reads, scope: scope_of(said.scope), window, required: said.required, only: Vec::new() })
 }

@@ -1,6 +1,19 @@
 //! Words of the contract on their way into and out of scripts.
 
+use watchfire_core::window::PromQl;
 use watchfire_core::{Aggregate, EventStat, Scope};
+
+/// Before the name of a function of Prometheus.
+pub const PROMQL: &str = "promql_";
+
+fn promql(name: &str, argument: Option<f64>) -> Result<Aggregate, String> {
+    let function = PromQl::named(name.trim_start_matches(PROMQL), argument);
+    function.map(Aggregate::PromQl).ok_or_else(|| {
+        format!(
+            "there is no `{name}` that Prometheus has over a range, or its number is missing, too much or no quantile"
+        )
+    })
+}
 
 /// The aggregate with a name; `quantile` needs its argument.
 pub fn aggregate(name: &str, argument: Option<f64>) -> Result<Aggregate, String> {
@@ -17,6 +30,7 @@ pub fn aggregate(name: &str, argument: Option<f64>) -> Result<Aggregate, String>
         ("slope", None) => Aggregate::Slope,
         ("quantile", Some(q)) if (0.0..=1.0).contains(&q) => Aggregate::Quantile(q),
         ("histogram_quantile", Some(q)) if (0.0..=1.0).contains(&q) => Aggregate::HistogramQuantile(q),
+        (name, argument) if name.starts_with(PROMQL) => promql(name, argument)?,
         ("quantile" | "histogram_quantile", _) => return Err(format!("`{name}` needs a quantile between 0 and 1")),
         _ => {
             return Err(format!(

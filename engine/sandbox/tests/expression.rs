@@ -4,14 +4,25 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use watchfire_core::{Aggregate, Batch, Outcome, Program, Reads, Scope, Severity, Time};
+use watchfire_core::window::PromQl;
+use watchfire_core::{Aggregate, Batch, Labels, Outcome, Program, Reads, Scope, Severity, Time};
 use watchfire_sandbox::{ExpressionSpec, Sandbox, SandboxConfig};
 
 fn load(when: &str, until: Option<&str>, scope: Option<Scope>) -> Result<Box<dyn Program>, String> {
+    load_showing(when, until, scope, None)
+}
+
+fn load_showing(
+    when: &str,
+    until: Option<&str>,
+    scope: Option<Scope>,
+    value: Option<&str>,
+) -> Result<Box<dyn Program>, String> {
     let spec = ExpressionSpec {
         name: "test".into(),
         when: when.into(),
         until: until.map(str::to_owned),
+        value: value.map(str::to_owned),
         severity: Severity::Warning,
         scope,
         parameters: BTreeMap::from([("low".to_owned(), 0.3)]),
@@ -83,4 +94,39 @@ fn what_is_wrong_is_said_before_it_ships() {
         let error = load(when, None, None).map(|_| ()).unwrap_err();
         assert!(error.contains(expected), "{when}: {error}");
     }
+}
+
+#[test]
+fn what_is_asked_for_with_has_may_be_missing() {
+    let when = "has(a_bytes) && a_bytes > 5.0 || has(b_bytes) && b_bytes > 3.0";
+    let value = "either(has(a_bytes) && a_bytes > 5.0, a_bytes, b_bytes * 100.0)";
+    let mut program = load_showing(when, None, Some(Scope::Device), Some(value)).unwrap();
+    let columns = [9.0, 0.0, 1.0, 0.0, /* b */ 0.0, 4.0, 4.0, 0.0];
+    let quality = [0, 1, 0, 1, 1, 0, 0, 1];
+    let hits = [(0, true, true, 9.0), (1, true, true, 400.0), (2, true, true, 400.0)];
+    assert_eq!(judge(&mut *program, &columns, &quality, 4), hits);
+    assert!(program.descriptor().inputs.iter().all(|input| !input.required));
+    assert_eq!(program.explain(0).unwrap().unwrap(), "a_bytes is 9, b_bytes is missing");
+}
+
+#[test]
+fn labels_choose_series() {
+    let program = load("avail_bytes{fstype!~\"tmpfs|ramfs\"} < now() * 2.0", None, Some(Scope::Device)).unwrap();
+    let input = &program.descriptor().inputs[0];
+    assert!(input.admits(&Labels::new([("fstype", "ext4")])) && !input.admits(&Labels::new([("fstype", "tmpfs")])));
+}
+
+#[test]
+fn a_rule_over_devices_tells_gpus_apart_by_all_labels() {
+    let program = load("gpu_power_watts > 5.0", None, Some(Scope::Device)).unwrap();
+    assert_eq!(program.descriptor().inputs[0].scope, Scope::Device);
+}
+
+#[test]
+fn functions_of_prometheus_are_inputs() {
+    let program = load("promql_predict_linear(gpu_power_watts, 3600, \"6h\") < 0.0", None, None).unwrap();
+    let Reads::Metric { aggregate, .. } = &program.descriptor().inputs[0].reads else { unreachable!() };
+    assert_eq!(*aggregate, Aggregate::PromQl(PromQl::PredictLinear(3600.0)));
+    let error = load("promql_fly(gpu_power_watts, \"6h\") < 0.0", None, None).err().unwrap();
+    assert!(error.contains("there is no `promql_fly` that Prometheus has over a range"), "{error}");
 }

@@ -69,6 +69,8 @@ pub enum ModuleRef {
         when: String,
         /// True where a firing alert ends.
         until: Option<String>,
+        /// The number to show, where it is not that of the first metric.
+        value: Option<String>,
         /// What is raised.
         severity: Severity,
         /// What a row stands for.

@@ -172,7 +172,7 @@ fn ladder(settings: &Node) -> Vec<Severity> {
 
 fn module(map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, errors: &mut Errors) -> Option<ModuleRef> {
     let (module, when) = (map.take("module"), map.take("when"));
-    let expression = [("until", map.take("until")), ("severity", map.take("severity")), ("scope", map.take("scope"))];
+    let expression = ["until", "value", "severity", "scope"].map(|key| (key, map.take(key)));
     match (module, when) {
         (Some(module), None) => {
             for (key, node) in expression.iter().filter_map(|(key, node)| Some((key, node.as_ref()?))) {
@@ -185,13 +185,14 @@ fn module(map: &mut Map, hold_for: &HoldFor, around: &Around<'_>, errors: &mut E
             named_module(&module, around.shipped, errors)
         }
         (None, Some(when)) => {
-            let [(_, until), (_, severity), (_, scope)] = expression;
+            let [(_, until), (_, value), (_, severity), (_, scope)] = expression;
             let when = when.word(errors);
             let until = until.and_then(|node| node.word(errors));
+            let value = value.and_then(|node| node.word(errors));
             let severity = severity_of(severity, hold_for, map, errors);
             let scope = scope.and_then(|node| node.parse_with(errors, scope_of));
             let parameters = around.parameters.numbers();
-            Some(ModuleRef::Expression { when: when?, until, severity: severity?, scope, parameters })
+            Some(ModuleRef::Expression { when: when?, until, value, severity: severity?, scope, parameters })
         }
         (None, None) => {
             errors.hint(

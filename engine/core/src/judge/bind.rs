@@ -24,7 +24,11 @@ impl Judge {
     /// Binds a series of one of its inputs.
     pub fn bind(&mut self, rule: u32, input: u32, id: SeriesId, table: &mut SeriesTable) {
         let Some(series) = table.series(id).cloned() else { return };
-        let scope = self.columns[input as usize].input().scope;
+        let reads = self.columns[input as usize].input();
+        if !reads.admits(&series.labels) {
+            return;
+        }
+        let scope = reads.scope;
         let Some(key) = targets::key(scope, &series.labels) else { return };
         if scope == self.program.descriptor().scope {
             let labels = without_bucket(&series.labels);

@@ -14,6 +14,7 @@
 mod histogram;
 mod pane;
 mod panes;
+mod promql;
 mod sketch;
 #[cfg(test)]
 mod tests;
@@ -22,12 +23,14 @@ use std::time::Duration;
 
 pub use histogram::{BUCKETS_MAX, HistogramWindow};
 pub use panes::{PANES_MAX, pane_width};
+pub use promql::{PromQl, SAMPLES_MAX};
 pub use sketch::{BINS_MAX, RELATIVE_ACCURACY};
 
 use crate::rule::Aggregate;
 use crate::time::Time;
 use pane::{Counter, Least, Line, Moments, Newest, Tally, Total};
 use panes::Panes;
+use promql::Samples;
 use sketch::Sketch;
 
 /// The samples of one series over a span, reduced to what one aggregate needs.
@@ -48,6 +51,7 @@ enum Kind {
     Rate(Panes<Counter>),
     Slope(Panes<Line>),
     Quantile(Box<Sketch>),
+    PromQl(Samples),
 }
 
 impl Window {
@@ -66,6 +70,7 @@ impl Window {
             Aggregate::Rate => Kind::Rate(Panes::new(span)),
             Aggregate::Slope => Kind::Slope(Panes::new(span)),
             Aggregate::Quantile(q) | Aggregate::HistogramQuantile(q) => Kind::Quantile(Box::new(Sketch::new(q, span))),
+            Aggregate::PromQl(function) => Kind::PromQl(Samples::new(function, span)),
         })
     }
 
@@ -81,6 +86,7 @@ impl Window {
             Kind::Increase(panes) | Kind::Rate(panes) => panes.push(time, value),
             Kind::Slope(panes) => panes.push(time, value),
             Kind::Quantile(sketch) => sketch.push(time, value),
+            Kind::PromQl(samples) => samples.push(time, value),
         };
     }
 
@@ -100,6 +106,7 @@ impl Window {
             Kind::Rate(panes) => panes.at(now)?.rate()?,
             Kind::Slope(panes) => panes.at(now)?.slope()?,
             Kind::Quantile(sketch) => sketch.value(now)?,
+            Kind::PromQl(samples) => samples.value(now)?,
         };
         value.is_finite().then_some(value)
     }
@@ -107,6 +114,7 @@ impl Window {
     /// How many samples were left out, as the module says.
     pub fn dropped(&self) -> u64 {
         u64::from(match &self.0 {
+            Kind::PromQl(samples) => return samples.dropped(),
             Kind::Last(panes) => panes.dropped(),
             Kind::Min(panes) | Kind::Max(panes) => panes.dropped(),
             Kind::Mean(panes) | Kind::Sum(panes) => panes.dropped(),
@@ -130,6 +138,7 @@ impl Window {
                 Kind::Increase(panes) | Kind::Rate(panes) => panes.heap_bytes(),
                 Kind::Slope(panes) => panes.heap_bytes(),
                 Kind::Quantile(sketch) => sketch.bytes(),
+                Kind::PromQl(samples) => samples.heap_bytes(),
             }
     }
 }

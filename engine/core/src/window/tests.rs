@@ -47,6 +47,7 @@ fn naive(aggregate: Aggregate, samples: &[Reading]) -> Option<f64> {
             let (low, high) = (sorted[rank.floor() as usize], sorted[rank.ceil() as usize]);
             Some(low + (high - low) * rank.fract())
         }
+        Aggregate::PromQl(_) => None,
     }
 }
 

@@ -36,7 +36,7 @@ impl Program for Native {
 
 pub fn metric(name: &str, scope: Scope) -> Input {
     let reads = Reads::Metric { name: name.into(), aggregate: Aggregate::Last };
-    Input { reads, scope, window: Duration::ZERO, required: true }
+    Input { reads, scope, window: Duration::ZERO, required: true, only: Vec::new() }
 }
 
 pub fn native(inputs: Vec<Input>, judge: Judgement) -> Native {

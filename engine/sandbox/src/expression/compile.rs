@@ -1,9 +1,10 @@
 //! From the text of a `when:` rule to what is judged.
 
 use rhai::{Engine, Scope as Variables};
+use watchfire_core::matcher::to_list;
 use watchfire_core::{Aggregate, Descriptor, Input, Reads, RuleFailure, Scope, Severity};
 
-use super::words::{Read, rewrite};
+use super::words::{NOW, Read, rewrite};
 use super::{Condition, ExpressionSpec};
 use crate::scope::aggregate;
 use crate::script::sandboxed;
@@ -19,9 +20,10 @@ pub struct Compiled {
     engine: Engine,
     pub(super) when: Condition,
     pub(super) until: Option<Condition>,
+    pub(super) value: Option<Condition>,
     descriptor: Descriptor,
     severity: Severity,
-    variables: Vec<String>,
+    reads: Vec<Read>,
     shown: Vec<String>,
 }
 
@@ -31,21 +33,33 @@ impl Compiled {
         let mut engine = sandboxed(limits);
         // Each name in the rewritten text is one of ours.
         engine.set_max_operations(STEPS_PER_ROW).set_strict_variables(false);
+        engine.register_fn("either", |is_first: bool, first: f64, second: f64| if is_first { first } else { second });
         let said = |message: String| LoadError::Expression(message);
-        let first = rewrite(&spec.when, &spec.parameters, Vec::new()).map_err(said)?;
-        let when = Condition::new(&engine, &first.text, &spec.when).map_err(said)?;
-        let (until, reads) = match &spec.until {
-            None => (None, first.reads),
-            Some(text) => {
-                let second = rewrite(text, &spec.parameters, first.reads).map_err(said)?;
-                (Some(Condition::new(&engine, &second.text, text).map_err(said)?), second.reads)
-            }
+        let mut reads = Vec::new();
+        let mut part = |text: &String| {
+            let rewritten = rewrite(text, &spec.parameters, std::mem::take(&mut reads))?;
+            reads = rewritten.reads;
+            Condition::new(&engine, &rewritten.text, text)
         };
+        let when = part(&spec.when).map_err(said)?;
+        let until = spec.until.as_ref().map(&mut part).transpose().map_err(said)?;
+        let value = spec.value.as_ref().map(&mut part).transpose().map_err(said)?;
         let descriptor = describe(&spec, &reads).map_err(said)?;
-        let (variables, shown) = reads.iter().map(|read| (read.variable.clone(), shown(read))).unzip();
-        let compiled = Compiled { engine, when, until, descriptor, severity: spec.severity, variables, shown };
+        let shown = reads.iter().map(shown).collect();
+        let compiled = Compiled { engine, when, until, value, descriptor, severity: spec.severity, reads, shown };
         compiled.try_out().map_err(said)?;
         Ok(compiled)
+    }
+
+    /// Names for all that the expression reads, and for the moment.
+    pub(super) fn blank(&self) -> Variables<'static> {
+        let mut variables = Variables::new();
+        variables.push(NOW, 0.0f64);
+        for read in &self.reads {
+            variables.push(read.variable.clone(), 0.0f64);
+            variables.push(read.has(), true);
+        }
+        variables
     }
 
     /// Tries the rule on values that make each comparison go both ways somewhere: what stands behind an `&&` is seen
@@ -53,11 +67,11 @@ impl Compiled {
     fn try_out(&self) -> Result<(), String> {
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
         for round in 0..TRIALS {
-            let mut variables = Variables::new();
-            for name in &self.variables {
+            let mut variables = self.blank();
+            for read in &self.reads {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let picked = [0.0, 1.0, -1e18, 1e18, 0.5][usize::try_from(random >> 33).unwrap_or(0) % 5];
-                variables.push(name.clone(), if round < 2 { f64::from(round) } else { picked });
+                variables.set_value(read.variable.as_str(), if round < 2 { f64::from(round) } else { picked });
             }
             for condition in [Some(&self.when), self.until.as_ref()].into_iter().flatten() {
                 self.is_true(condition, &mut variables).map_err(|failure| match failure {
@@ -65,6 +79,7 @@ impl Compiled {
                     other => other.to_string(),
                 })?;
             }
+            self.value(&mut variables)?;
         }
         Ok(())
     }
@@ -83,6 +98,16 @@ impl Compiled {
         })
     }
 
+    /// The number to show of one row, where the rule says which.
+    pub(super) fn value(&self, variables: &mut Variables<'static>) -> Result<Option<f64>, String> {
+        let Some(value) = &self.value else { return Ok(None) };
+        let said = self.engine.eval_ast_with_scope::<f64>(variables, &value.ast);
+        said.map(Some).map_err(|error| {
+            let words = error.to_string();
+            format!("{:?}: {}", value.text, words.split(" (line ").next().unwrap_or_default())
+        })
+    }
+
     /// What it reads.
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
@@ -92,8 +117,8 @@ impl Compiled {
         self.severity
     }
 
-    pub(super) fn variables(&self) -> &[String] {
-        &self.variables
+    pub(super) fn reads(&self) -> &[Read] {
+        &self.reads
     }
 
     pub(super) fn shown(&self) -> &[String] {
@@ -102,10 +127,12 @@ impl Compiled {
 }
 
 fn shown(read: &Read) -> String {
+    let only = if read.only.is_empty() { String::new() } else { to_list(&read.only) };
+    let metric = format!("{}{only}", read.metric);
     match &read.window {
-        None => read.metric.clone(),
-        Some((function, None, window)) => format!("{function}({}, {window})", read.metric),
-        Some((function, Some(q), window)) => format!("{function}({}, {q}, {window})", read.metric),
+        None => metric,
+        Some((function, None, window)) => format!("{function}({metric}, {window})"),
+        Some((function, Some(q), window)) => format!("{function}({metric}, {q}, {window})"),
     }
 }
 
@@ -113,7 +140,9 @@ fn describe(spec: &ExpressionSpec, reads: &[Read]) -> Result<Descriptor, String>
     if reads.is_empty() {
         return Err(format!("{:?} reads no metric", spec.when));
     }
-    let told: Vec<Option<Scope>> = reads.iter().map(|read| Scope::of_metric(&read.metric)).collect();
+    // A rule over devices tells them apart by all labels, whatever its metrics are called.
+    let of = |read: &Read| if spec.scope == Some(Scope::Device) { None } else { Scope::of_metric(&read.metric) };
+    let told: Vec<Option<Scope>> = reads.iter().map(of).collect();
     let rows = match spec.scope.or_else(|| narrowest(&told)) {
         Some(scope) => scope,
         None => {
@@ -150,5 +179,5 @@ fn input(read: &Read, scope: Scope) -> Result<Input, String> {
         Some((function, quantile, window)) => (aggregate(function, *quantile)?, crate::script::window(window)?),
     };
     let reads = Reads::Metric { name: read.metric.as_str().into(), aggregate: how };
-    Ok(Input { reads, scope, window, required: true })
+    Ok(Input { reads, scope, window, required: !read.optional, only: read.only.clone() })
 }

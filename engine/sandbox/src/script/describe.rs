@@ -56,7 +56,7 @@ fn read_input(input: Value, rows: Scope) -> Result<Input, String> {
         Reads::Metric { name, .. } => Scope::of_metric(name),
         Reads::Event { .. } => None,
     };
-    Ok(Input { reads, scope: named_scope.or(told).unwrap_or(rows), window, required })
+    Ok(Input { reads, scope: named_scope.or(told).unwrap_or(rows), window, required, only: Vec::new() })
 }
 
 fn read_aggregate(map: &mut Map<String, Value>, window: Duration) -> Result<Aggregate, String> {

@@ -45,6 +45,7 @@ fn input(said: types::Input) -> Result<core::Input, String> {
         scope: scope(said.scope),
         window: Duration::from_millis(said.window_ms),
         required: said.required,
+        only: Vec::new(),
     })
 }
 
