@@ -42,5 +42,7 @@ fn in_use(path: &Path, file: &mut File) -> String {
     let _ = file.take(PID_BYTES_MAX).read_to_string(&mut holder);
     let holder: String = holder.trim().chars().filter(char::is_ascii_digit).collect();
     let path = path.display();
-    format!("storage {path} is in use by another Watchfire (process {holder}); end that one, or give this one another storage")
+    format!(
+        "storage {path} is in use by another Watchfire (process {holder}); end that one, or give this one another storage"
+    )
 }

@@ -12,15 +12,15 @@ use crate::group::Groups;
 use crate::judge::{Counts, Judge};
 use crate::labels::Labels;
 use crate::order::{self, LoadError};
-pub use crate::record::{Changes, Drift, Kept};
 use crate::record::{AlertKey, AlertRecord, DerivedRecord};
+pub use crate::record::{Changes, Drift, Kept};
 use crate::route::RouteTree;
 use crate::rule::{Program, RuleFailure, RuleSpec};
 use crate::sample::{Sample, Series, SeriesId};
 use crate::schedule::{Due, Schedule};
 use crate::series::{SERIES_MAX, SeriesTable};
-use crate::targets::ROWS_MAX;
 use crate::severity::{Cause, Severity};
+use crate::targets::ROWS_MAX;
 use crate::time::Time;
 
 /// A rule with the program that judges it.

@@ -6,9 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Judgement, World, above, at, expect, gpu, hit, metric, native, spec};
-use watchfire_core::{
-    Aggregate, Event, EventStat, Input, Labels, Occurrence, Reads, RuleSpec, Scope, Severity, State,
-};
+use watchfire_core::{Aggregate, Event, EventStat, Input, Labels, Occurrence, Reads, RuleSpec, Scope, Severity, State};
 
 const HEAT: &str = "gpu_temperature_celsius";
 
@@ -144,7 +142,8 @@ fn an_event_of_a_host_happens_to_all_its_rows_and_one_of_nothing_is_counted() {
 /// 200,000 targets are the most of one rule: what is beyond is counted and said.
 #[test]
 fn a_rule_that_is_full_says_so() {
-    let mut world = World::new(vec![(spec("Up", 0), native(vec![metric("gpu_up", Scope::Gpu)], Box::new(|_, _| Ok(()))))]);
+    let mut world =
+        World::new(vec![(spec("Up", 0), native(vec![metric("gpu_up", Scope::Gpu)], Box::new(|_, _| Ok(()))))]);
     for index in 0..=watchfire_core::targets::ROWS_MAX as u32 {
         world.feed(0, "gpu_up", gpu(index), 1.0);
     }

@@ -12,7 +12,9 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use watchfire_core::record::{AlertKey, Changes, DerivedRecord, Drift, Kept, RuleRecord, StateRecord};
 use watchfire_core::{Labels, Series, Time};
 
-pub use history::{HISTORY_ANSWER_MAX, HISTORY_KEPT_FOR, HISTORY_ROWS_MAX, HistoryRow, Page, add, prune, read as history};
+pub use history::{
+    HISTORY_ANSWER_MAX, HISTORY_KEPT_FOR, HISTORY_ROWS_MAX, HistoryRow, Page, add, prune, read as history,
+};
 pub use schema::{migrate, take_for};
 use stored::{StoredAlert, StoredGroup, StoredKey, StoredRule, StoredView, store_labels, to_text};
 

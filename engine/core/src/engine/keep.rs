@@ -74,7 +74,9 @@ impl Engine {
     /// Lets the deadlines before a moment pass without judging anything, while what was read before a restart is
     /// taken in again: only sources take over from each other as they did.
     pub fn pass_over(&mut self, before: Time) {
-        while let Some((at, due)) = self.schedule.next().filter(|at| *at < before).and_then(|at| self.schedule.take_due(at)) {
+        while let Some((at, due)) =
+            self.schedule.next().filter(|at| *at < before).and_then(|at| self.schedule.take_due(at))
+        {
             let Due::Rule(rule) = due else { continue };
             let judge = &mut self.judges[rule];
             judge.take_over(at, &self.table);
@@ -129,7 +131,8 @@ impl Engine {
     fn restore_conditions(&mut self, now: Time, views: Vec<AlertView>) {
         let quarantined = |view: &AlertView| {
             let mut judges = self.judges.iter().filter(|judge| judge.health().is_quarantined());
-            *view.alert == *RULE_QUARANTINED && judges.any(|judge| quarantine_of(judge.spec(), None).labels == view.labels)
+            *view.alert == *RULE_QUARANTINED
+                && judges.any(|judge| quarantine_of(judge.spec(), None).labels == view.labels)
         };
         let told: Vec<bool> = views.iter().map(quarantined).collect();
         for (view, is_told) in views.into_iter().zip(told) {

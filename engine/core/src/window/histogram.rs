@@ -42,9 +42,9 @@ impl HistogramWindow {
     fn open_bucket(&mut self, mut at: usize, bucket: (f64, u32), time: Time, value: f64) {
         if self.buckets.len() >= BUCKETS_MAX {
             self.forget_ended(time);
-            at = self.buckets.partition_point(|((bound, of), _)| {
-                bound.total_cmp(&bucket.0).then(of.cmp(&bucket.1)).is_lt()
-            });
+            at = self
+                .buckets
+                .partition_point(|((bound, of), _)| bound.total_cmp(&bucket.0).then(of.cmp(&bucket.1)).is_lt());
         }
         if self.buckets.len() >= BUCKETS_MAX {
             self.dropped += 1;
