@@ -141,6 +141,9 @@ pub struct Run {
     /// The configuration
     #[arg(short, long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Where the source is a recording: end with it
+    #[arg(long)]
+    pub exit_at_end: bool,
 }
 
 /// `watchfire record`

@@ -2,12 +2,14 @@
 
 mod author;
 mod cli;
+mod clock;
 mod commands;
 mod config;
 mod demo;
 mod exit;
 #[cfg(feature = "oci")]
 mod oci;
+mod playback;
 mod print;
 mod replaying;
 mod serve;

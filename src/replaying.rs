@@ -1,9 +1,13 @@
 //! Recorded samples through the engine, on virtual time.
 
+use std::iter::Peekable;
 use std::time::Duration;
 
+use watchfire_collector::input::Input;
 use watchfire_collector::recording::Moment;
 use watchfire_engine::{Engine, Output, Time};
+
+use crate::exit::Failure;
 
 /// Feeds one moment: first the deadlines before it, each at its own time, then its samples, then its own deadlines.
 pub fn feed(engine: &mut Engine, moment: Moment, each: &mut impl FnMut(Output)) {
@@ -16,7 +20,7 @@ pub fn feed(engine: &mut Engine, moment: Moment, each: &mut impl FnMut(Output)) 
 
 /// The longest gap between two moments in which each deadline passes at its own time; by then all data is stale and
 /// every alert has become what it will be. What is beyond is jumped over.
-const GAP_MAX: Duration = Duration::from_secs(24 * 3600);
+pub const GAP_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Lets deadlines before a moment pass, each at its own time.
 pub fn pass(engine: &mut Engine, before: Time, each: &mut impl FnMut(Output)) {
@@ -31,4 +35,18 @@ pub fn pass(engine: &mut Engine, before: Time, each: &mut impl FnMut(Output)) {
 pub fn finish(engine: &mut Engine, last: Time, each: &mut impl FnMut(Output)) {
     pass(engine, last, each);
     engine.advance(last).into_iter().for_each(each);
+}
+
+/// The earliest moment of all inputs.
+///
+/// # Errors
+/// An input cannot be read any further.
+pub fn next(inputs: &mut [Peekable<Input>]) -> Result<Option<Moment>, Failure> {
+    let time = |input: &mut Peekable<Input>| match input.peek() {
+        Some(Ok(moment)) => Some(moment.time),
+        Some(Err(_)) => Some(Time::EPOCH),
+        None => None,
+    };
+    let first = inputs.iter_mut().filter_map(|input| Some((time(input)?, input))).min_by_key(|(time, _)| *time);
+    first.and_then(|(_, input)| input.next()).transpose().map_err(Failure::wrong)
 }

@@ -54,7 +54,7 @@ fn source_config(args: &Record) -> Result<watchfire_engine::config::Config, Fail
     let mut errors = Errors::default();
     let config = watchfire_engine::config::Config::read(std::path::Path::new("defaults"), "sources: {}", &mut errors);
     let mut config = config.ok_or_else(|| Failure::could_not(errors))?;
-    config.sources = Sources { nvml: Some(NvmlSource::default()), scrape: Vec::new() };
+    config.sources = Sources { nvml: Some(NvmlSource::default()), ..Sources::default() };
     Ok(config)
 }
 

@@ -3,8 +3,7 @@
 use std::iter::Peekable;
 
 use watchfire_collector::input::{self, CsvColumn, Input, InputOptions};
-use watchfire_collector::recording::Moment;
-use watchfire_engine::{Output, Time};
+use watchfire_engine::Output;
 
 use crate::cli::Replay;
 use crate::exit::{Exit, Failure};
@@ -17,7 +16,7 @@ pub fn run(args: &Replay) -> Result<Exit, Failure> {
     let mut inputs = open(args)?;
     let mut each = |output: Output| show(args, &output);
     let mut last = None;
-    while let Some(moment) = next(&mut inputs)? {
+    while let Some(moment) = replaying::next(&mut inputs)? {
         last = Some(moment.time);
         replaying::feed(&mut engine, moment, &mut each);
     }
@@ -40,17 +39,6 @@ fn open(args: &Replay) -> Result<Vec<Peekable<Input>>, Failure> {
         Ok(input.peekable())
     };
     args.input.iter().map(|path| open(path)).collect()
-}
-
-/// The earliest moment of all inputs.
-fn next(inputs: &mut [Peekable<Input>]) -> Result<Option<Moment>, Failure> {
-    let time = |input: &mut Peekable<Input>| match input.peek() {
-        Some(Ok(moment)) => Some(moment.time),
-        Some(Err(_)) => Some(Time::EPOCH),
-        None => None,
-    };
-    let first = inputs.iter_mut().filter_map(|input| Some((time(input)?, input))).min_by_key(|(time, _)| *time);
-    first.and_then(|(_, input)| input.next()).transpose().map_err(Failure::wrong)
 }
 
 fn show(args: &Replay, output: &Output) {

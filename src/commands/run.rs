@@ -10,8 +10,10 @@ use watchfire_engine::config::Config;
 use watchfire_engine::{Condition, Engine, Observation, Output, Severity, Time};
 
 use crate::cli::Run;
+use crate::clock::Clock;
 use crate::exit::{Exit, Failure};
 use crate::serve::{self, Question};
+use crate::playback::{self, Playback, Step};
 use crate::{config, print, sources};
 
 /// The engine looks at the clock at least this often.
@@ -52,13 +54,23 @@ pub fn now() -> Time {
 pub fn run(args: &Run) -> Result<Exit, Failure> {
     let mut config = config::read(&args.config)?;
     let mut engine = build(&mut config)?;
-    engine.advance(now());
+    let playback = match &config.sources.recording {
+        Some(source) => Some(Playback::open(source, args.exit_at_end, &mut engine)?),
+        None => {
+            engine.advance(now());
+            None
+        }
+    };
     let (sender, inputs) = sync_channel(INPUTS_MAX);
-    let _sources = sources::start(&config, sender.clone())?;
+    let sources = sources::start(&config, sender.clone())?;
     let _side = start_side(&config, sender)?;
     tracing::info!(listen = %config.listen, rules = engine.status().rules.len(), "watching");
-    let mut service = Service { engine, file: args.config.clone() };
-    service.serve(&inputs);
+    let clock = playback.as_ref().map_or(Clock::System, Playback::clock);
+    let mut service = Service { engine, file: args.config.clone(), clock, sources, recording_ended: playback.as_ref().map(|_| false) };
+    match playback {
+        Some(playback) => service.play(playback, &inputs)?,
+        None => service.serve(&inputs),
+    }
     service.end();
     Ok(Exit::Fine)
 }
@@ -70,6 +82,9 @@ fn build(config: &mut Config) -> Result<Engine, Failure> {
         std::fs::create_dir_all(&folder)
             .map_err(|error| Failure::could_not(format!("storage {}: {error}", folder.display())))?;
         builder = builder.storage(storage).cache_dir(folder.join("compiled"));
+    }
+    if let Some(recording) = &config.sources.recording {
+        builder = builder.recording(&playback::name(recording));
     }
     if !config.receivers.is_empty() {
         builder = builder.receivers(std::mem::take(&mut config.receivers));
@@ -128,18 +143,24 @@ async fn watch_signals(sender: SyncSender<Input>) -> std::io::Result<()> {
 struct Service {
     engine: Engine,
     file: PathBuf,
+    clock: Clock,
+    sources: sources::Running,
+    /// Whether the recording has ended, where one is played.
+    recording_ended: Option<bool>,
 }
 
 impl Service {
     fn serve(&mut self, inputs: &Receiver<Input>) {
         loop {
-            let wait = self.engine.next_deadline().map_or(LOOK_EVERY, |due| due.since(now()).min(LOOK_EVERY));
+            let wait = self.engine.next_deadline().map_or(LOOK_EVERY, |due| due.since(self.clock.now()).min(LOOK_EVERY));
             let mut next = inputs.recv_timeout(wait);
             while let Ok(input) = next {
                 if !self.take(input) {
                     return;
                 }
-                next = inputs.try_recv().map_err(|_| RecvTimeoutError::Timeout);
+                // Inputs that never end must not keep a deadline waiting.
+                let is_due = self.engine.next_deadline().is_some_and(|due| due <= self.clock.now());
+                next = if is_due { Err(RecvTimeoutError::Timeout) } else { inputs.try_recv().map_err(no_more) };
             }
             if matches!(next, Err(RecvTimeoutError::Disconnected)) {
                 return;
@@ -149,20 +170,56 @@ impl Service {
     }
 
     fn advance(&mut self) {
-        for output in self.engine.advance(now()) {
+        let now = self.clock.now();
+        if let Some(condition) = self.sources.silence(now) {
+            self.engine.condition(now, condition);
+        }
+        for output in self.engine.advance(now) {
             log(&output);
+        }
+    }
+
+    /// Plays a recording, and then stays until it is asked to end, unless it is to end with the recording.
+    fn play(&mut self, mut playback: Playback, inputs: &Receiver<Input>) -> Result<(), Failure> {
+        while let Some(step) = playback.next(&self.engine)? {
+            if !self.wait(playback.wait(step.time()), inputs) {
+                return Ok(());
+            }
+            self.clock = Clock::Recorded(step.time());
+            match step {
+                Step::Moment(moment) => playback::feed(&mut self.engine, moment),
+                Step::Deadline(_) => self.advance(),
+            }
+        }
+        self.engine.close(self.clock.now());
+        self.recording_ended = Some(true);
+        tracing::info!(exit = playback.exit(), "the recording has ended");
+        while !playback.exit() && self.wait(LOOK_EVERY, inputs) {}
+        Ok(())
+    }
+
+    /// Takes inputs for so long; false where one was the last.
+    fn wait(&mut self, span: Duration, inputs: &Receiver<Input>) -> bool {
+        let end = Instant::now() + span;
+        loop {
+            match inputs.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(input) => {
+                    if !self.take(input) {
+                        return false;
+                    }
+                }
+                Err(error) => return error == RecvTimeoutError::Timeout,
+            }
         }
     }
 
     /// Takes an input in; false where it was the last.
     fn take(&mut self, input: Input) -> bool {
         match input {
-            Input::Observations(observations) => self.engine.observe(now(), &observations),
-            Input::Condition(condition) => self.engine.condition(now(), condition),
+            Input::Observations(observations) => self.engine.observe(self.clock.now(), &observations),
+            Input::Condition(condition) => self.engine.condition(self.clock.now(), condition),
             Input::Ask(question) => self.answer(question),
-            Input::Reload => {
-                self.reload().unwrap_or_else(|why| tracing::error!("reload refused, nothing was changed:\n{why}"))
-            }
+            Input::Reload => drop(self.reload_and_say()),
             Input::Stop => return false,
         }
         true
@@ -174,7 +231,8 @@ impl Service {
             Question::Status(to) => drop(to.send(self.status())),
             Question::Alerts(to) => drop(to.send(serve::alerts_json(&self.engine.alerts()))),
             Question::Metrics(to) => drop(to.send(serve::metrics_text(&self.engine))),
-            Question::Reload(to) => drop(to.send(self.reload())),
+            Question::History(page, to) => drop(to.send(self.engine.history(page).map(|rows| json!(rows)))),
+            Question::Reload(to) => drop(to.send(self.reload_and_say())),
         }
     }
 
@@ -187,7 +245,22 @@ impl Service {
                 "delivered": totals.delivered, "failed": totals.failed, "last_error": totals.last_error,
             })
         };
-        json!({"engine": self.engine.status(), "channels": channels.iter().map(channel).collect::<Vec<_>>()})
+        let recording = self.recording_ended.map(|ended| json!({"ended": ended}));
+        json!({
+            "time": watchfire_engine::clock::rfc3339(self.clock.now()),
+            "engine": self.engine.status(),
+            "channels": channels.iter().map(channel).collect::<Vec<_>>(),
+            "sources": self.sources.status(),
+            "recording": recording,
+        })
+    }
+
+    fn reload_and_say(&mut self) -> Result<(), String> {
+        let done = self.reload();
+        if let Err(why) = &done {
+            tracing::error!("reload refused, nothing was changed:\n{why}");
+        }
+        done
     }
 
     /// Templates and routes are read again; receivers, sources and addresses need a restart.
@@ -200,9 +273,9 @@ impl Service {
             let again = |error| format!("{error}\n  hint: receivers that are added or renamed need a restart");
             self.engine.check_routes(route).map_err(again)?;
         }
-        self.engine.reload(now(), &config.templates, &config.given).map_err(|error| error.to_string())?;
+        self.engine.reload(self.clock.now(), &config.templates, &config.given).map_err(|error| error.to_string())?;
         if let Some(route) = config.route {
-            self.engine.set_routes(now(), route).map_err(|error| error.to_string())?;
+            self.engine.set_routes(self.clock.now(), route).map_err(|error| error.to_string())?;
         }
         tracing::info!(
             rules = self.engine.status().rules.len(),
@@ -212,8 +285,10 @@ impl Service {
     }
 
     fn end(&mut self) {
-        self.advance();
-        self.engine.close(now());
+        if matches!(self.clock, Clock::System) {
+            self.advance();
+        }
+        self.engine.close(self.clock.now());
         let arrived = self.engine.courier().is_none_or(|courier| courier.flush(DELIVERY_WAIT));
         match self.engine.status().durable {
             Ok(()) => tracing::info!(arrived, "ended; what did not arrive is kept and sent at the next start"),
@@ -222,13 +297,22 @@ impl Service {
     }
 }
 
+fn no_more(_: std::sync::mpsc::TryRecvError) -> RecvTimeoutError {
+    RecvTimeoutError::Timeout
+}
+
 fn log(output: &Output) {
     match output {
         Output::Alert { alert, .. } => {
             let (view, summary) = (&alert.view, alert.summary());
             match view.severity {
-                Severity::Info => tracing::info!(alert = &*view.alert, state = view.state.as_str(), "{summary}"),
-                severity => tracing::warn!(alert = &*view.alert, state = view.state.as_str(), %severity, "{summary}"),
+                Severity::Info => {
+                    tracing::info!(alert = &*view.alert, state = view.state.as_str(), labels = %view.labels, "{summary}");
+                }
+                severity => {
+                    let (alert, state, labels) = (&*view.alert, view.state.as_str(), &view.labels);
+                    tracing::warn!(alert, state, %severity, %labels, "{summary}");
+                }
             }
         }
         other => print::trouble(other).iter().for_each(|line| tracing::warn!("{line}")),

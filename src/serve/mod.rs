@@ -7,13 +7,14 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchfire_engine::config::Public;
+use watchfire_engine::{HISTORY_ANSWER_MAX, Page};
 
 pub use metrics::text as metrics_text;
 
@@ -31,6 +32,8 @@ pub enum Question {
     Alerts(oneshot::Sender<Value>),
     /// Its own metrics, as exposition text.
     Metrics(oneshot::Sender<String>),
+    /// What became of alerts.
+    History(Page, oneshot::Sender<Result<Value, String>>),
     /// To read its configuration again; what is wrong, if anything.
     Reload(oneshot::Sender<Result<(), String>>),
 }
@@ -52,6 +55,7 @@ pub fn app(ask: Ask, is_loopback: bool, public: &[Public]) -> Router {
             .route("/-/reload", post(reload))
             .route("/api/v1/status", get(status))
             .route("/api/v1/alerts", get(alerts))
+            .route("/api/v1/history", get(history))
             .layer(axum::middleware::from_fn(guard::same_site));
     }
     app.with_state(ask)
@@ -78,6 +82,25 @@ async fn status(State(ask): State<Ask>) -> Result<Json<Value>, Response> {
 async fn alerts(State(ask): State<Ask>) -> Result<Json<Value>, Response> {
     let alerts = answer(&ask, Question::Alerts).await?;
     Ok(Json(json!({"status": "success", "data": {"alerts": alerts}})))
+}
+
+/// The query of `/api/v1/history`.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    since: Option<String>,
+    after: Option<i64>,
+    limit: Option<usize>,
+}
+
+async fn history(State(ask): State<Ask>, Query(which): Query<Which>) -> Result<Json<Value>, Response> {
+    let refused = |why: String| (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response();
+    let since = which.since.as_deref().map(watchfire_engine::clock::parse_rfc3339).transpose().map_err(refused)?;
+    let limit = which.limit.unwrap_or(HISTORY_ANSWER_MAX);
+    let page = Page { since, after: which.after.unwrap_or(0), limit };
+    let unreadable = |why: String| (StatusCode::INTERNAL_SERVER_ERROR, format!("{why}\n")).into_response();
+    let transitions = answer(&ask, |to| Question::History(page, to)).await?.map_err(unreadable)?;
+    Ok(Json(json!({"status": "success", "data": {"transitions": transitions}})))
 }
 
 async fn metrics(State(ask): State<Ask>) -> Result<Response, Response> {

@@ -38,12 +38,17 @@ pub struct Running {
 impl Running {
     /// Starts it and waits until it answers.
     pub fn start(config: &Path, address: SocketAddr) -> Self {
+        let running = Running::spawn(config, address);
+        eventually("it answers", || running.get("/-/ready"));
+        running
+    }
+
+    /// Starts it.
+    pub fn spawn(config: &Path, address: SocketAddr) -> Self {
         let log = std::fs::File::create(config.with_extension("log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_watchfire"));
         let child = command.args(["run", "-c"]).arg(config).stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        let running = Running { child, address };
-        eventually("it answers", || running.get("/-/ready"));
-        running
+        Running { child, address }
     }
 
     /// What it answers to a GET.

@@ -1,5 +1,6 @@
 //! The main configuration file: read once, wholly, into values that cannot be wrong.
 
+mod recording;
 mod route;
 mod sources;
 
@@ -13,6 +14,7 @@ use watchfire_notify::heartbeat::HeartbeatConfig;
 
 use crate::catalog::{Given, TemplateSource};
 use crate::load;
+pub use recording::{RecordingSource, Speed};
 pub use sources::{NvmlSource, ScrapeSource, Sources};
 
 /// Where Watchfire listens unless told otherwise.
@@ -62,7 +64,7 @@ impl Config {
         let mut map = watchfire_door::read(&file.display().to_string(), text, errors)?.map(errors)?;
         let (listen, public) = http(map.take("http"), errors);
         let storage = storage(map.take("storage"), &folder, errors);
-        let sources = Sources::read(map.take("sources"), errors);
+        let sources = Sources::read(map.take("sources"), &folder, errors);
         let (templates, given) = templates(map.take("templates"), &folder, errors);
         let receivers = receivers(map.take("receivers"), errors);
         let route = map.take("route").and_then(|node| route::read(&node, errors).map(|route| (node, route)));

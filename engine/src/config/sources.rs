@@ -1,9 +1,11 @@
 //! The `sources:` of a host.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use watchfire_door::{Errors, Map, Node};
+
+use super::recording::RecordingSource;
 
 /// What is read.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +14,8 @@ pub struct Sources {
     pub nvml: Option<NvmlSource>,
     /// Prometheus pages.
     pub scrape: Vec<ScrapeSource>,
+    /// Recorded samples in place of all others.
+    pub recording: Option<RecordingSource>,
 }
 
 /// How NVML is read.
@@ -47,13 +51,19 @@ pub struct ScrapeSource {
 }
 
 impl Sources {
-    pub(super) fn read(node: Option<Node>, errors: &mut Errors) -> Self {
+    pub(super) fn read(node: Option<Node>, folder: &Path, errors: &mut Errors) -> Self {
         let Some(mut map) = node.and_then(|node| node.map(errors)) else { return Sources::default() };
         let nvml = map.take("nvml").and_then(|node| nvml(&node, errors));
         let pages = map.take("scrape").and_then(|node| node.list(errors)).unwrap_or_default();
-        let scrape = pages.iter().filter_map(|node| page(node, errors)).collect();
+        let scrape: Vec<ScrapeSource> = pages.iter().filter_map(|node| page(node, errors)).collect();
+        let node = map.take("recording");
+        let recording = node.as_ref().and_then(|node| RecordingSource::read(node, folder, errors));
+        if let (Some(node), true) = (&node, nvml.is_some() || !scrape.is_empty()) {
+            let hint = "take out `nvml` and `scrape`, or run the recording by a configuration of its own";
+            errors.hint(node.place(), "a recording is played alone: its time is not that of other sources", hint);
+        }
         map.finish(errors);
-        Sources { nvml, scrape }
+        Sources { nvml, scrape, recording }
     }
 }
 

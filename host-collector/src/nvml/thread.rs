@@ -1,7 +1,7 @@
 //! NVML on a thread of its own: a call that hangs holds up nobody else.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use watchfire_core::{Observation, Time};
@@ -18,12 +18,25 @@ pub struct NvmlHandle {
 struct Shared {
     stop: AtomicBool,
     missed: AtomicU64,
+    finished: AtomicBool,
+    /// When the last poll ended, or the thread began.
+    finished_ms: AtomicI64,
 }
 
 impl NvmlHandle {
     /// Polls that were left out because one before took too long.
     pub fn polls_missed(&self) -> u64 {
         self.shared.missed.load(Ordering::Relaxed)
+    }
+
+    /// When the last poll ended; when the reader was started, where none has.
+    pub fn finished_at(&self) -> Time {
+        Time::from_millis(self.shared.finished_ms.load(Ordering::Relaxed))
+    }
+
+    /// Whether any poll has ended.
+    pub fn has_finished(&self) -> bool {
+        self.shared.finished.load(Ordering::Relaxed)
     }
 }
 
@@ -43,6 +56,7 @@ pub fn spawn(
     mut sink: impl FnMut(Vec<Observation>) + Send + 'static,
 ) -> std::io::Result<NvmlHandle> {
     let shared = Arc::new(Shared::default());
+    shared.finished_ms.store(clock().as_millis(), Ordering::Relaxed);
     let seen = shared.clone();
     let interval = source.config().interval;
     let work = move || {
@@ -50,6 +64,8 @@ pub fn spawn(
         while !seen.stop.load(Ordering::Relaxed) {
             let mut observations = Vec::new();
             source.poll(clock(), &mut observations);
+            seen.finished_ms.store(clock().as_millis(), Ordering::Relaxed);
+            seen.finished.store(true, Ordering::Relaxed);
             sink(observations);
             next += interval;
             let missed = skip(&mut next, Instant::now(), interval);
