@@ -7,6 +7,7 @@ mod demo;
 mod rules;
 mod setup;
 mod shell;
+mod soak;
 mod test;
 mod tools;
 
@@ -18,6 +19,7 @@ const HELP: &str = "cargo xtask JOB [ARGS]
   test    set up, and run all tests (ARGS go to `cargo test`)
   rules   find or install the WebAssembly target, and build each rule to a component
   bench   measure, in release mode
+  soak    the long version of a test, such as `soak kills`
   book    make the book of docs/ with mdBook
   ci      all that must hold before a change lands
 
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         "test" => test::run(&rest),
         "rules" => rules::run(),
         "bench" => bench::run(&rest),
+        "soak" => soak::run(&rest),
         "book" => book::run(),
         "ci" => ci::run(),
         "" | "help" | "--help" | "-h" => {
