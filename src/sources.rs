@@ -276,6 +276,27 @@ mod tests {
     }
 
     #[test]
+    fn a_driver_call_that_hangs_is_told_and_so_is_its_end() {
+        let library = Some("/nonexistent/libnvidia-ml.so.1".into());
+        let config = NvmlConfig { library, interval: Duration::from_secs(1), host: "h1".into() };
+        let (sender, polled) = std::sync::mpsc::channel();
+        let handle = nvml::spawn(NvmlSource::new(config), || Time::EPOCH, move |_| drop(sender.send(()))).unwrap();
+        polled.recv().unwrap();
+        let nvml = Some(Watched { handle, interval: Duration::from_secs(1), host: "h1".into(), told: None });
+        let mut running = Running { nvml, pages: Vec::new(), _scrapes: None };
+        let mut raised = |second: i64| {
+            let told = running.silence(Time::from_millis(second * 1000));
+            told.map(|condition| (condition.labels.get("instance").map(str::to_owned), condition.raise))
+        };
+        let nvml = |raise| Some((Some("nvml".to_owned()), raise));
+        assert_eq!(raised(1), nvml(None), "what was told before a restart ends");
+        assert_eq!(raised(30), None);
+        assert_eq!(raised(31), nvml(Some(Severity::Warning)));
+        assert_eq!(raised(2), nvml(None));
+        assert_eq!(raised(3), None);
+    }
+
+    #[test]
     fn one_failure_says_neither_that_a_page_is_down_nor_that_it_is_up() {
         let labels = Labels::new([("instance", "a:1")]);
         let raised = |failures| source_down(&labels, failures, &ScrapeOutcome::Complete).map(|condition| condition.raise);

@@ -190,6 +190,49 @@ fn a_driver_that_does_not_start_is_tried_again_and_recovers() {
 }
 
 #[test]
+fn a_driver_that_starts_and_does_not_answer_is_tried_later_and_later_and_shut_down_between() {
+    let mut host = Host::new("Count_v2 * -> ret=999");
+    (1..36).for_each(|second| assert_eq!((host.poll().gpus, host.host_value("nvml_up")), (0, Some(0.0)), "{second}"));
+    host.fake.script("# all is well, and longer than before").unwrap();
+    let up = (36..70).find(|_| host.poll().gpus == 8);
+    assert_eq!(up, Some(64), "tried at 1, 2, 4, 8, 16, 32 and 64 s");
+}
+
+#[test]
+fn a_gpu_that_moved_is_not_lost_where_it_was() {
+    let mut host = Host::new("gpus 8");
+    host.poll();
+    // GPU 7 is now found at index 6 as well as its own going silent: index 7 does not answer.
+    host.fake.script("UUID 6 -> value=7\nHandleByIndex_v2 7 -> ret=15\n# longer").unwrap();
+    let report = host.poll();
+    assert_eq!(report.lost, ["index 7".to_owned(), uuid_of(6)], "{report:?}");
+    let up = |host: &Host, uuid: &str| -> Vec<f64> {
+        let of = |one: &&Observation| &*one.series.metric == "gpu_up" && one.series.labels.get("uuid") == Some(uuid);
+        host.observations.iter().filter(of).map(|one| one.value).collect()
+    };
+    assert_eq!(up(&host, &uuid_of(7)), [1.0]);
+}
+
+#[test]
+fn a_nameless_gpu_that_gets_its_name_is_lost_no_more() {
+    let mut host = Host::new("HandleByIndex_v2 0 poll=1..1 -> ret=15");
+    host.poll();
+    host.poll();
+    let nameless = |one: &&Observation| &*one.series.metric == "gpu_up" && one.series.labels.get("uuid").is_none();
+    let told: Vec<f64> = host.observations.iter().filter(nameless).map(|one| one.value).collect();
+    assert_eq!(told, [1.0]);
+}
+
+#[test]
+fn what_a_half_lost_gpu_still_tells_is_not_believed_at_any_poll() {
+    let mut host = Host::new("PowerUsage 2 poll=2.. -> ret=15");
+    for _ in 0..4 {
+        host.poll();
+    }
+    assert_eq!((host.value(2, "gpu_up"), host.value(2, "gpu_temperature_celsius")), (Some(0.0), None));
+}
+
+#[test]
 fn a_machine_without_gpus_says_so_and_goes_on() {
     let config = NvmlConfig {
         library: Some("/nonexistent/libnvidia-ml.so.1".into()),

@@ -250,6 +250,7 @@ impl Service {
             "time": watchfire_engine::clock::rfc3339(self.clock.now()),
             "engine": self.engine.status(),
             "channels": channels.iter().map(channel).collect::<Vec<_>>(),
+            "heartbeats": self.engine.courier().map(heartbeats).unwrap_or_default(),
             "sources": self.sources.status(),
             "recording": recording,
         })
@@ -289,12 +290,27 @@ impl Service {
             self.advance();
         }
         self.engine.close(self.clock.now());
-        let arrived = self.engine.courier().is_none_or(|courier| courier.flush(DELIVERY_WAIT));
+        let waiting = self.engine.courier().map_or(0, |courier| {
+            courier.flush(DELIVERY_WAIT);
+            // What waits for its next try is not there yet, however well all else went.
+            courier.status().unwrap_or_default().iter().map(|channel| channel.totals.queued).sum()
+        });
         match self.engine.status().durable {
-            Ok(()) => tracing::info!(arrived, "ended; what did not arrive is kept and sent at the next start"),
-            Err(why) => tracing::warn!(arrived, why, "ended; what did not arrive is lost"),
+            Ok(()) => tracing::info!(waiting, "ended; messages that wait are kept and sent at the next start"),
+            Err(why) => tracing::warn!(waiting, why, "ended; messages that wait are lost"),
         }
     }
+}
+
+fn heartbeats(courier: &watchfire_engine::notify::CourierHandle) -> Vec<serde_json::Value> {
+    let at = |ms: i64| watchfire_engine::clock::rfc3339(Time::from_millis(ms));
+    let one = |beat: &watchfire_engine::notify::heartbeat::HeartbeatStatus| {
+        json!({
+            "sent": beat.sent, "failed": beat.failed, "held_back": beat.held_back,
+            "last_error": beat.last_error, "last_sent": beat.last_sent_ms.map(at),
+        })
+    };
+    courier.heartbeats().iter().map(one).collect()
 }
 
 fn no_more(_: std::sync::mpsc::TryRecvError) -> RecvTimeoutError {

@@ -35,6 +35,21 @@ fn show(answer: &Value) {
         Some(why) => println!("storage   NOT DURABLE: {why}"),
         None => println!("storage   durable"),
     }
+    for alert in engine["alerts"].as_array().into_iter().flatten() {
+        let text = |key: &str| alert[key].as_str().unwrap_or("?");
+        let labels = alert["labels"].as_object().into_iter().flatten();
+        let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
+        println!(
+            "alert     {:<9} {:<9} {} {{{}}} since {}",
+            text("state"),
+            text("severity"),
+            text("alert"),
+            labels.join(", "),
+            text("since")
+        );
+    }
+    answer["sources"].as_array().into_iter().flatten().for_each(show_source);
+    answer["heartbeats"].as_array().into_iter().flatten().for_each(show_heartbeat);
     for rule in engine["rules"].as_array().into_iter().flatten() {
         let trouble = match (rule["quarantined"].as_bool(), rule["last_failure"].as_str()) {
             (Some(true), Some(why)) => format!("  QUARANTINED: {why}"),
@@ -58,4 +73,23 @@ fn show(answer: &Value) {
             number(&channel["failed"]),
         );
     }
+}
+
+fn show_source(source: &Value) {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let name = text(&source["labels"]["instance"]).or_else(|| text(&source["source"])).unwrap_or_default();
+    let path = text(&source["labels"]["path"]).unwrap_or_default();
+    let read = text(&source["read_at"]).map_or_else(|| "never read".to_owned(), |at| format!("read at {at}"));
+    let trouble = match (source["failures"].as_u64().unwrap_or(0), text(&source["last_error"])) {
+        (0, _) | (_, None) => String::new(),
+        (failures, Some(why)) => format!("  {failures} failures in a row: {why}"),
+    };
+    println!("source    {:<44} {read}{trouble}", format!("{name}{path}"));
+}
+
+fn show_heartbeat(beat: &Value) {
+    let number = |key: &str| beat[key].as_u64().unwrap_or(0);
+    let last = beat["last_sent"].as_str().unwrap_or("never");
+    let trouble = beat["last_error"].as_str().map(|why| format!("  last error: {why}")).unwrap_or_default();
+    println!("heartbeat {:>6} sent, the last {last} {:>4} failed{trouble}", number("sent"), number("failed"));
 }

@@ -26,9 +26,23 @@ pub fn text(engine: &Engine) -> String {
     );
     head(&mut out, "watchfire_samples_total", "counter", "Samples taken.");
     let _ = writeln!(out, "watchfire_samples_total {}", status.samples_total);
+    for (name, help, value) in lost(&status) {
+        head(&mut out, name, "counter", help);
+        let _ = writeln!(out, "{name} {value}");
+    }
     rules(&mut out, &status.rules);
     channels(&mut out, engine);
     out
+}
+
+/// What was left out or forgotten.
+fn lost(status: &watchfire_engine::Status) -> [(&'static str, &'static str, u64); 4] {
+    [
+        ("watchfire_series_refused_total", "Samples of series left out because the engine was full.", status.series_refused_total),
+        ("watchfire_rows_refused_total", "Targets left out because a rule was full.", status.rows_refused_total),
+        ("watchfire_messages_lost_total", "Messages and transitions lost because the storage could not be written.", status.messages_lost_total),
+        ("watchfire_history_dropped_total", "Transitions that left the history.", status.history_dropped_total),
+    ]
 }
 
 fn head(out: &mut String, name: &str, kind: &str, help: &str) {
@@ -42,12 +56,18 @@ fn gauge(out: &mut String, name: &str, help: &str, value: f64) {
 
 fn rules(out: &mut String, rules: &[watchfire_engine::RuleReport]) {
     type Read = fn(&watchfire_engine::RuleReport) -> u64;
-    let kinds: [(&str, &str, &str, Read); 4] = [
+    let kinds: [(&str, &str, &str, Read); 6] = [
         ("watchfire_rule_ticks_total", "counter", "Ticks of a rule.", |rule| rule.ticks_total),
         ("watchfire_rule_ticks_missed_total", "counter", "Ticks of a rule that came too late.", |rule| {
             rule.ticks_missed_total
         }),
         ("watchfire_rule_failures_total", "counter", "Calls of a rule that failed.", |rule| rule.failures_total),
+        ("watchfire_rule_rows_refused_total", "counter", "Targets left out because the rule was full.", |rule| {
+            rule.rows_refused_total
+        }),
+        ("watchfire_rule_events_unplaced_total", "counter", "Events that belong to none of the rule's targets.", |rule| {
+            rule.events_unplaced_total
+        }),
         ("watchfire_rule_quarantined", "gauge", "1 while a rule is quarantined.", |rule| u64::from(rule.quarantined)),
     ];
     for (name, kind, help, read) in kinds {

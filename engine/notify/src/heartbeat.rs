@@ -77,6 +77,8 @@ pub struct HeartbeatStatus {
     pub sent: u64,
     /// How many did not.
     pub failed: u64,
+    /// How many did not, in a row.
+    pub failed_in_a_row: u64,
     /// How many were held back because the engine was silent.
     pub held_back: u64,
     /// What went wrong last.
@@ -147,11 +149,18 @@ impl Heartbeat {
         self.note(|status| match verdict {
             Verdict::Delivered => {
                 status.sent += 1;
+                if std::mem::take(&mut status.failed_in_a_row) > 0 {
+                    tracing::info!("heartbeats get through again");
+                }
                 status.last_sent_ms = Some(now_ms);
             }
             Verdict::Retry { why, .. } | Verdict::Refused { why } => {
-                tracing::warn!(%why, "a heartbeat failed");
                 status.failed += 1;
+                status.failed_in_a_row += 1;
+                // The first, the second, the fourth, …: an address that is gone for a night fills no log.
+                if status.failed_in_a_row.is_power_of_two() {
+                    tracing::warn!(%why, in_a_row = status.failed_in_a_row, "a heartbeat failed");
+                }
                 status.last_error = Some(why);
             }
         });

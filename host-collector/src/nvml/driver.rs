@@ -51,7 +51,8 @@ impl State {
 /// The driver, loaded when it can be.
 pub struct Driver {
     library: Option<PathBuf>,
-    /// Never unloaded: a call that hangs in another thread would crash or hang the process.
+    /// Shut down only between calls, on the thread that makes them; never by dropping this, which a thread that hangs
+    /// in a call may outlive.
     nvml: Option<ManuallyDrop<Nvml>>,
     state: State,
     failures: u32,
@@ -102,10 +103,14 @@ impl Driver {
                 return Err(self.state.clone());
             }
             self.nvml = Some(ManuallyDrop::new(self.load()?));
-            self.failures = 0;
-            self.change(State::Up);
         }
         self.nvml.as_deref().ok_or(State::Untried)
+    }
+
+    /// Notes that it answers. That it could be loaded says nothing yet.
+    pub fn works(&mut self) {
+        self.failures = 0;
+        self.change(State::Up);
     }
 
     fn load(&self) -> Result<Nvml, State> {
@@ -122,7 +127,11 @@ impl Driver {
         if now < self.retry_at {
             return;
         }
-        self.nvml = None;
+        if let Some(nvml) = self.nvml.take() {
+            // A library that is not shut down counts the next start as a second one and keeps what it knew of a driver
+            // that may be another by now.
+            let _ = ManuallyDrop::into_inner(nvml).shutdown();
+        }
         self.failures += 1;
         self.retry_at = now + retry_after(self.failures);
         self.change(state);

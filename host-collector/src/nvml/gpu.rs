@@ -46,17 +46,28 @@ impl Gpus {
 
     /// Reads each GPU; those that were known and are not there any more are told as lost.
     pub fn poll(&mut self, nvml: &Nvml, count: u32, now: Time, out: &mut Vec<Observation>, report: &mut PollReport) {
+        let mut unreachable = Vec::new();
         for index in 0..count {
-            match nvml.device_by_index(index).and_then(|device| Ok((self.identify(&device, index)?, device))) {
+            match nvml.device_by_index(index).and_then(|device| Ok((self.identify(&device, index, now, out)?, device))) {
                 Ok((uuid, device)) => self.read(&uuid, &device, now, out, report),
-                Err(error) => self.unreachable(index, &error, now, out, report),
+                Err(error) => unreachable.push((index, error)),
             }
+        }
+        // Only now is it known which GPUs are elsewhere.
+        for (index, error) in unreachable {
+            self.unreachable(index, &error, now, out, report);
         }
         self.tell_missing(now, out, report);
     }
 
     /// The UUID of a device, with its labels brought up to date.
-    fn identify(&mut self, device: &Device<'_>, index: u32) -> Result<String, NvmlError> {
+    fn identify(
+        &mut self,
+        device: &Device<'_>,
+        index: u32,
+        now: Time,
+        out: &mut Vec<Observation>,
+    ) -> Result<String, NvmlError> {
         let uuid = device.uuid()?;
         let address = device.pci_info().map(|info| pci::normalise(&info.bus_id));
         let known = self.known.get(&uuid);
@@ -71,8 +82,10 @@ impl Gpus {
         self.at_index.insert(index, uuid.clone());
         let gpu = self.known.entry(uuid.clone()).or_insert_with(|| Gpu::new(labels.clone()));
         gpu.relabel(labels);
-        // It was "index N" while it could not tell who it is.
-        self.known.remove(&format!("index {index}"));
+        // It was "index N" while it could not tell who it is; that one is not lost, it has a name now.
+        if let Some(mut nameless) = self.known.remove(&format!("index {index}")) {
+            nameless.up(now, self.interval, out);
+        }
         Ok(uuid)
     }
 
@@ -110,7 +123,7 @@ impl Gpus {
         out: &mut Vec<Observation>,
         report: &mut PollReport,
     ) {
-        let name = self.at_index.get(&index).cloned().unwrap_or_else(|| format!("index {index}"));
+        let name = self.name_at(index, now);
         let labels =
             || Labels::new([("host", self.host.clone()), ("gpu", index.to_string()), ("pci", "unknown".to_owned())]);
         let gpu = self.known.entry(name.clone()).or_insert_with(|| Gpu::new(labels()));
@@ -118,6 +131,13 @@ impl Gpus {
         gpu.down(now, self.interval, out, &format!("NVML says: {error}"));
         report.errors.push((name.clone(), "handle", Outcome::from(error)));
         report.lost.push(name);
+    }
+
+    /// Who is at an index that does not answer: the one seen there last, unless that one was seen elsewhere meanwhile.
+    fn name_at(&self, index: u32, now: Time) -> String {
+        let last = self.at_index.get(&index);
+        let is_gone = |uuid: &&String| self.known.get(*uuid).is_some_and(|gpu| gpu.seen_at < now);
+        last.filter(is_gone).cloned().unwrap_or_else(|| format!("index {index}"))
     }
 
     fn tell_missing(&mut self, now: Time, out: &mut Vec<Observation>, report: &mut PollReport) {
@@ -224,8 +244,9 @@ impl Gpu {
     fn down(&mut self, now: Time, interval: Duration, out: &mut Vec<Observation>, why: &str) {
         if std::mem::replace(&mut self.is_up, false) {
             tracing::error!(gpu = self.name(), pci = self.labels.get("pci"), why, "the GPU does not answer");
-            self.end_series(now, out, Some("gpu_up"));
         }
+        // Also what a half-lost GPU still told at this poll.
+        self.end_series(now, out, Some("gpu_up"));
         tell(out, self.series("gpu_up", interval), now, 0.0);
     }
 

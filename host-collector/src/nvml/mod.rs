@@ -84,6 +84,7 @@ impl NvmlSource {
         let count = self.driver.get(now).and_then(|nvml| nvml.device_count().map_err(driver::state_of));
         match count {
             Ok(count) => {
+                self.driver.works();
                 tell(out, &self.nvml_up, now, 1.0);
                 tell(out, &self.nvml_gpus, now, f64::from(count));
                 if let Ok(nvml) = self.driver.get(now) {

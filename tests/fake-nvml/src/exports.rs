@@ -3,6 +3,7 @@
 #![allow(non_snake_case, reason = "NVML's names")]
 #![allow(clippy::missing_safety_doc, reason = "the contract is NVML's own")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
 
 use nvml_wrapper_sys::bindings::{
@@ -49,9 +50,16 @@ unsafe fn number(function: &str, device: Device, usual: u32, to: *mut c_uint) ->
     unsafe { give(to, value.map(|value| value as c_uint)) }
 }
 
+const ALREADY_INITIALIZED: c_uint = 5;
+static STARTED: AtomicBool = AtomicBool::new(false);
+
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit_v2() -> c_uint {
-    answer("Init_v2", None, None, 0.0).err().unwrap_or(SUCCESS)
+    if let Err(code) = answer("Init_v2", None, None, 0.0) {
+        return code;
+    }
+    // The real one counts; here a start without a shutdown is a mistake that tests can see.
+    if STARTED.swap(true, Ordering::Relaxed) { ALREADY_INITIALIZED } else { SUCCESS }
 }
 
 #[unsafe(no_mangle)]
@@ -61,6 +69,7 @@ pub extern "C" fn nvmlInitWithFlags(_: c_uint) -> c_uint {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlShutdown() -> c_uint {
+    STARTED.store(false, Ordering::Relaxed);
     SUCCESS
 }
 
