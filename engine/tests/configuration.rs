@@ -21,6 +21,20 @@ fn each_mistake_is_told_at_its_place() {
             "1:16: 0.0.0.0:9177 can be reached from outside, and there is no authentication\n  hint: listen on 127.0.0.1, or open only what is harmless: public: [metrics, health]",
         ),
         ("http: {public: [api]}", "1:17: \"api\" is none of metrics, health"),
+        ("sources: {recording: []}", "1:22: 0 recordings; expected 1 to 64"),
+        ("sources: {recording: [{path: /no/such.rec}]}", "1:23: there is no file /no/such.rec"),
+        (
+            "sources: {recording: [{path: Cargo.toml, speed: fast}]}",
+            "1:49: \"fast\" is no speed; expected recorded seconds per second, 0.001 to 1000000, or max",
+        ),
+        (
+            "sources: {recording: [{path: Cargo.toml, speed: 1}, {path: Cargo.toml, speed: 2}]}",
+            "1:79: recordings that are played together share one clock; give one `speed`",
+        ),
+        (
+            "sources: {nvml: {}, recording: [{path: Cargo.toml}]}",
+            "1:32: a recording is played alone: its time is not that of other sources\n  hint: take out `nvml` and `scrape`, or run the recording by a configuration of its own",
+        ),
         ("storage: {}", "1:10: missing key `path`"),
         ("sources: {nvml: {interval: 0s}}", "1:28: `interval` must be longer than 0s"),
         ("sources: {scrape: [{url: ftp://x}]}", "1:26: \"ftp://x\" is no page; expected http://… or https://…"),
