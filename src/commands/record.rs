@@ -49,7 +49,11 @@ pub fn run(args: &Record) -> Result<Exit, Failure> {
 
 fn source_config(args: &Record) -> Result<watchfire_engine::config::Config, Failure> {
     if let Some(file) = &args.config {
-        return config::read(file);
+        let config = config::read(file)?;
+        if config.sources.recording.is_some() {
+            return Err(Failure::wrong("the source of this configuration is a recording already; copy its file instead"));
+        }
+        return Ok(config);
     }
     let mut errors = Errors::default();
     let config = watchfire_engine::config::Config::read(std::path::Path::new("defaults"), "sources: {}", &mut errors);
