@@ -9,8 +9,8 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use watchfire_collector::nvml::{self, NvmlConfig, NvmlHandle, NvmlSource};
 use watchfire_collector::scrape::{ScrapeConfig, ScrapeOutcome, ScrapeReport, Scraper};
-use watchfire_engine::config::{Config, ScrapeSource};
 use watchfire_engine::clock::rfc3339;
+use watchfire_engine::config::{Config, ScrapeSource};
 use watchfire_engine::{Cause, Condition, Labels, Severity, Time};
 
 use crate::commands::{Input, now};
@@ -262,7 +262,8 @@ mod tests {
             source("http://127.0.0.1:9400/metrics", &[("engine", "1")]),
             source("http://127.0.0.1:9400/metrics", &[]),
         ];
-        let scrapers: Vec<Scraper> = sources.iter().map(|source| Scraper::new(scrape_config(source)).unwrap()).collect();
+        let scrapers: Vec<Scraper> =
+            sources.iter().map(|source| Scraper::new(scrape_config(source)).unwrap()).collect();
         let names: Vec<String> = identities(&sources, &scrapers).iter().map(Labels::to_string).collect();
         assert_eq!(
             names,
@@ -280,7 +281,7 @@ mod tests {
         let library = Some("/nonexistent/libnvidia-ml.so.1".into());
         let config = NvmlConfig { library, interval: Duration::from_secs(1), host: "h1".into() };
         let (sender, polled) = std::sync::mpsc::channel();
-        let handle = nvml::spawn(NvmlSource::new(config), || Time::EPOCH, move |_| drop(sender.send(()))).unwrap();
+        let handle = nvml::spawn(NvmlSource::new(config), || Time::EPOCH, move |_| sender.send(()).unwrap_or_default()).unwrap();
         polled.recv().unwrap();
         let nvml = Some(Watched { handle, interval: Duration::from_secs(1), host: "h1".into(), told: None });
         let mut running = Running { nvml, pages: Vec::new(), _scrapes: None };
@@ -299,7 +300,8 @@ mod tests {
     #[test]
     fn one_failure_says_neither_that_a_page_is_down_nor_that_it_is_up() {
         let labels = Labels::new([("instance", "a:1")]);
-        let raised = |failures| source_down(&labels, failures, &ScrapeOutcome::Complete).map(|condition| condition.raise);
+        let raised =
+            |failures| source_down(&labels, failures, &ScrapeOutcome::Complete).map(|condition| condition.raise);
         assert_eq!((raised(0), raised(1), raised(2)), (Some(None), None, Some(Some(Severity::Warning))));
     }
 }

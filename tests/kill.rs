@@ -100,7 +100,8 @@ fn history(running: &Running) -> Vec<Value> {
 
 #[test]
 fn kills_at_random_moments_change_neither_the_history_nor_what_is_told() {
-    let (kills, hours, seed) = (number("WATCHFIRE_KILLS", 6), number("WATCHFIRE_KILL_HOURS", 2), number("WATCHFIRE_SEED", 7));
+    let (kills, hours, seed) =
+        (number("WATCHFIRE_KILLS", 6), number("WATCHFIRE_KILL_HOURS", 2), number("WATCHFIRE_SEED", 7));
     let folder = tempfile::tempdir().unwrap();
     let recording = folder.path().join("day.rec");
     day::write(&recording, hours as i64, seed);

@@ -165,6 +165,9 @@ fn a_reload_to_a_receiver_that_does_not_run_is_refused() {
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("ops", "ops2")).unwrap();
     let answer = running.ask("POST", "/-/reload").unwrap();
+    let metrics = running.get("/metrics").unwrap();
+    assert!(metrics.contains("\nwatchfire_config_last_reload_successful 0\n"), "{metrics}");
+    assert!(running.status()["reload"]["error"].as_str().is_some_and(|why| why.contains("ops2")));
     assert!(
         !answer.starts_with("HTTP/1.1 200") && answer.contains("ops2") && answer.contains("need a restart"),
         "{answer}"

@@ -11,7 +11,7 @@ use watchfire_notify::heartbeat::HeartbeatConfig;
 use watchfire_notify::{BuildContext, Courier, Db, ReceiverConfig, Receivers};
 use watchfire_sandbox::{Limits, Sandbox, SandboxConfig};
 
-use crate::catalog::{Catalog, Given, TemplateSource};
+use crate::catalog::{Catalog, Given, Selection, TemplateSource};
 use crate::engine::{Engine, Parts};
 use crate::load;
 use crate::lock::StorageLock;
@@ -213,8 +213,9 @@ impl Builder {
         let db = self.open_storage()?;
         let courier = self.start_courier(db.as_ref())?;
         let (receivers, courier) = courier.unzip();
+        let selection = self.selection();
         let (durable, is_recording) = (self.storage.is_some(), self.recording.is_some());
-        let parts = Parts { sandbox, routes, db, durable, lock, is_recording, receivers, courier };
+        let parts = Parts { sandbox, routes, db, durable, lock, is_recording, receivers, courier, selection };
         Engine::assemble(parts, catalog)
     }
 
@@ -246,11 +247,12 @@ impl Builder {
         if !catalog.broken.is_empty() && !self.lenient {
             return Err(BuildError::Templates(catalog.errors()));
         }
-        if let Some(host) = &self.host {
-            catalog.keep_for(host);
-        }
-        catalog.only(&self.only);
+        catalog.select(&self.selection());
         Ok(catalog)
+    }
+
+    fn selection(&self) -> Selection {
+        Selection { host: self.host.clone(), only: self.only.clone() }
     }
 
     fn open_storage(&self) -> Result<Option<Db>, BuildError> {

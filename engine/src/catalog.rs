@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use watchfire_core::engine::Loaded;
+use watchfire_core::RuleSpec;
+use watchfire_core::engine::{Candidate, check_rule};
 use watchfire_door::{Errors, Node};
-use watchfire_sandbox::{ExpressionSpec, LoadError, Module, Sandbox, SettingProblem};
+use watchfire_sandbox::{ExpressionSpec, Module, Sandbox, SettingProblem};
 use watchfire_template::{Annotations, ModuleRef, Template, TemplateRule};
 
 pub use crate::load::TemplateSource;
+use crate::module_store::hex;
 
 /// The values that a configuration gives to templates' parameters: template, parameter, value.
 pub type Given = BTreeMap<String, BTreeMap<String, Node>>;
@@ -19,24 +21,64 @@ pub struct Catalog {
     /// The templates, in order.
     pub templates: Vec<Template>,
     /// The rules with their programs.
-    pub(crate) rules: Vec<Loaded>,
+    pub(crate) rules: Vec<Candidate>,
+    /// What each rule was made of, by its id.
+    pub(crate) made: HashMap<String, Made>,
     /// The texts of each rule, by its id.
     pub(crate) texts: HashMap<String, Annotations>,
     /// Templates that could not be taken: their file and what is wrong.
     pub broken: Vec<(String, Errors)>,
 }
 
+/// All that a rule is made of: where it is the same, so is the rule, and it need not be built again.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Made {
+    spec: RuleSpec,
+    settings: serde_json::Value,
+    /// The module's kind and SHA-256, or the expression.
+    module: String,
+}
+
+/// Which of the templates' rules are meant.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// Labels and facts of the host, where they are known: templates that are for others are left out.
+    pub host: Option<watchfire_core::Labels>,
+    /// Only the rules with these alerts' names; all where none is named.
+    pub only: Vec<String>,
+}
+
 /// Modules that were loaded already: several rules share one.
 struct Loader<'a> {
     sandbox: &'a Sandbox,
+    /// By [`Made::module`].
     modules: HashMap<String, Rc<Module>>,
+    /// What the loaded rules were made of.
+    known: &'a HashMap<String, Made>,
+}
+
+/// A module before it is loaded.
+enum Raw {
+    Expression(Box<ExpressionSpec>),
+    Wasm(String, Vec<u8>),
+    Rhai(String, String),
 }
 
 impl Catalog {
     /// Reads templates and starts their rules. What is wrong is in [`Catalog::broken`].
     pub fn read(sources: &[TemplateSource], given: &Given, sandbox: &Sandbox) -> Self {
+        Catalog::read_after(sources, given, sandbox, &HashMap::new())
+    }
+
+    /// As [`Catalog::read`]; a rule that is made of what a known one is made of is not built again.
+    pub(crate) fn read_after(
+        sources: &[TemplateSource],
+        given: &Given,
+        sandbox: &Sandbox,
+        known: &HashMap<String, Made>,
+    ) -> Self {
         let mut catalog = Catalog::default();
-        let mut loader = Loader { sandbox, modules: HashMap::new() };
+        let mut loader = Loader { sandbox, modules: HashMap::new(), known };
         for source in sources {
             let mut errors = Errors::default();
             if let Some(wanted) = source.text().ok().and_then(|text| needs_newer(&text)) {
@@ -57,7 +99,7 @@ impl Catalog {
         given: &Given,
         loader: &mut Loader<'_>,
         errors: &mut Errors,
-    ) -> Option<(Template, Vec<Loaded>)> {
+    ) -> Option<(Template, Vec<(Made, Candidate)>)> {
         let file = source.file();
         let start = watchfire_door::Place { file: file.as_str().into(), line: 1, column: 1 };
         let text = source.text().map_err(|why| errors.add(&start, format!("the file cannot be read: {why}"))).ok()?;
@@ -72,11 +114,14 @@ impl Catalog {
         Some((template, rules))
     }
 
-    fn take(&mut self, template: Template, rules: Vec<Loaded>) {
+    fn take(&mut self, template: Template, rules: Vec<(Made, Candidate)>) {
         for rule in &template.rules {
             self.texts.insert(rule.spec.id.to_string(), rule.annotations.clone());
         }
-        self.rules.extend(rules);
+        for (made, candidate) in rules {
+            self.made.insert(made.spec.id.to_string(), made);
+            self.rules.push(candidate);
+        }
         self.templates.push(template);
     }
 
@@ -87,10 +132,13 @@ impl Catalog {
         all
     }
 
-    /// Leaves only the rules with these alerts' names; all where none is named.
-    pub fn only(&mut self, alerts: &[String]) {
-        if !alerts.is_empty() {
-            self.rules.retain(|(spec, _)| alerts.iter().any(|alert| **alert == *spec.alert));
+    /// Leaves only the rules that are meant.
+    pub(crate) fn select(&mut self, selection: &Selection) {
+        if let Some(host) = &selection.host {
+            self.keep_for(host);
+        }
+        if !selection.only.is_empty() {
+            self.rules.retain(|rule| selection.only.iter().any(|alert| **alert == *rule.spec().alert));
         }
     }
 }
@@ -115,71 +163,84 @@ fn needs_newer(text: &str) -> Option<String> {
 }
 
 impl Loader<'_> {
-    fn start(&mut self, source: &TemplateSource, rule: &TemplateRule, errors: &mut Errors) -> Option<Loaded> {
-        let module = match self.module(source, rule.module.as_ref()?, &rule.spec.alert) {
-            Ok(module) => module,
-            Err(why) => {
-                errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
-                return None;
-            }
-        };
+    fn start(
+        &mut self,
+        source: &TemplateSource,
+        rule: &TemplateRule,
+        errors: &mut Errors,
+    ) -> Option<(Made, Candidate)> {
+        let found = raw(source, rule.module.as_ref()?, &rule.spec.alert);
+        let mut refuse = |why: String| errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
+        let raw = found.map_err(&mut refuse).ok()?;
+        let made = Made { spec: rule.spec.clone(), settings: rule.settings.clone(), module: raw.identity() };
+        if self.known.get(&*rule.spec.id) == Some(&made) {
+            return Some((made, Candidate::Same(rule.spec.clone())));
+        }
+        let module = self.module(raw, &made.module).map_err(&mut refuse).ok()?;
         if let Err(problems) = module.validate(&rule.settings) {
             problems.iter().for_each(|problem| refuse_setting(rule, problem, errors));
             return None;
         }
-        match module.start(&rule.settings) {
-            Ok(program) => Some((rule.spec.clone(), program)),
-            Err(why) => {
-                errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
-                None
-            }
-        }
+        let program = module.start(&rule.settings).map_err(|why| refuse(why.to_string())).ok()?;
+        check_rule(&rule.spec, &*program).map_err(|why| refuse(why.to_string())).ok()?;
+        Some((made, Candidate::New(rule.spec.clone(), program)))
     }
 
-    fn module(&mut self, source: &TemplateSource, module: &ModuleRef, alert: &str) -> Result<Rc<Module>, String> {
-        let said = |error: LoadError| error.to_string();
-        match module {
-            ModuleRef::Expression { when, until, value, severity, scope, parameters } => {
-                let spec = ExpressionSpec {
-                    name: alert.to_owned(),
-                    when: when.clone(),
-                    until: until.clone(),
-                    value: value.clone(),
-                    severity: *severity,
-                    scope: *scope,
-                    parameters: parameters.clone(),
-                };
-                self.sandbox.expression(spec).map(Rc::new).map_err(said)
-            }
-            ModuleRef::Shipped(name) => self.shared(name, |sandbox| {
-                let bytes = watchfire_rules::module(name).ok_or_else(|| format!("there is no module `{name}`"))?;
-                sandbox.wasm(name, bytes).map_err(said)
-            }),
-            ModuleRef::Wasm(path) => {
-                let (file, bytes) = source.beside(path).map_err(|why| format!("module {path}: {why}"))?;
-                self.shared(&file, |sandbox| {
-                    sandbox.wasm(&file, &bytes).map_err(|error| format!("module {path}: {error}"))
-                })
-            }
-            ModuleRef::Rhai(path) => {
-                let (file, bytes) = source.beside(path).map_err(|why| format!("module {path}: {why}"))?;
-                let text = String::from_utf8(bytes).map_err(|_| format!("module {path}: it is no UTF-8 text"))?;
-                self.shared(&file, |sandbox| sandbox.rhai(path, &file, &text).map_err(said))
-            }
-        }
-    }
-
-    fn shared(
-        &mut self,
-        name: &str,
-        load: impl FnOnce(&Sandbox) -> Result<Module, String>,
-    ) -> Result<Rc<Module>, String> {
-        if let Some(known) = self.modules.get(name) {
+    fn module(&mut self, raw: Raw, identity: &str) -> Result<Rc<Module>, String> {
+        if let Some(known) = self.modules.get(identity) {
             return Ok(known.clone());
         }
-        let module = Rc::new(load(self.sandbox)?);
-        self.modules.insert(name.to_owned(), module.clone());
+        let module = Rc::new(match raw {
+            Raw::Expression(spec) => {
+                return self.sandbox.expression(*spec).map(Rc::new).map_err(|error| error.to_string());
+            }
+            Raw::Wasm(file, bytes) => {
+                self.sandbox.wasm(&file, &bytes).map_err(|error| format!("module {file}: {error}"))?
+            }
+            Raw::Rhai(file, text) => self.sandbox.rhai(&file, &file, &text).map_err(|error| error.to_string())?,
+        });
+        self.modules.insert(identity.to_owned(), module.clone());
         Ok(module)
+    }
+}
+
+impl Raw {
+    /// The same for the same module.
+    fn identity(&self) -> String {
+        match self {
+            Raw::Expression(spec) => format!("{spec:?}"),
+            Raw::Wasm(_, bytes) => format!("wasm {}", hex(bytes)),
+            // A script's name is shown in its errors.
+            Raw::Rhai(file, text) => format!("rhai {file} {}", hex(text.as_bytes())),
+        }
+    }
+}
+
+/// The module that a template names, as it lies there.
+fn raw(source: &TemplateSource, module: &ModuleRef, alert: &str) -> Result<Raw, String> {
+    let beside = |path: &str| source.beside(path).map_err(|why| format!("module {path}: {why}"));
+    match module {
+        ModuleRef::Expression { when, until, value, severity, scope, parameters } => {
+            Ok(Raw::Expression(Box::new(ExpressionSpec {
+                name: alert.to_owned(),
+                when: when.clone(),
+                until: until.clone(),
+                value: value.clone(),
+                severity: *severity,
+                scope: *scope,
+                parameters: parameters.clone(),
+            })))
+        }
+        ModuleRef::Shipped(name) => {
+            let bytes = watchfire_rules::module(name).ok_or_else(|| format!("there is no module `{name}`"))?;
+            Ok(Raw::Wasm(name.clone(), bytes.to_vec()))
+        }
+        ModuleRef::Wasm(path) => beside(path).map(|(file, bytes)| Raw::Wasm(file, bytes)),
+        ModuleRef::Rhai(path) => {
+            let (file, bytes) = beside(path)?;
+            let text = String::from_utf8(bytes).map_err(|_| format!("module {path}: it is no UTF-8 text"))?;
+            Ok(Raw::Rhai(file, text))
+        }
     }
 }
 
@@ -198,7 +259,7 @@ impl Catalog {
             !known || template.applies_to(host)
         });
         let names: Vec<&str> = self.templates.iter().map(|template| template.name.as_str()).collect();
-        self.rules.retain(|(spec, _)| names.contains(&&*spec.template));
+        self.rules.retain(|rule| names.contains(&&*rule.spec().template));
     }
 }
 

@@ -2,11 +2,11 @@
 
 mod keep;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchfire_core::engine::Engine as Core;
+use watchfire_core::engine::{Engine as Core, Reloaded};
 use watchfire_core::route::{Route, RouteTree};
 use watchfire_core::{
     Cause, Condition, Effect, Event, Labels, Observation, Occurrence, Sample, Series, SeriesId, Severity, State, Time,
@@ -15,7 +15,7 @@ use watchfire_notify::{CourierHandle, Db, Receivers};
 use watchfire_sandbox::Sandbox;
 
 use crate::builder::{BuildError, Builder};
-use crate::catalog::{Catalog, Given, TemplateSource};
+use crate::catalog::{Catalog, Given, Made, Selection, TemplateSource};
 use crate::deliver::{self, Texts};
 use crate::lock::StorageLock;
 use crate::output::{Alert, Output};
@@ -37,6 +37,7 @@ pub(crate) struct Parts {
     pub lock: Option<StorageLock>,
     /// Whether what is read is a recording, so that a restart must go on exactly.
     pub is_recording: bool,
+    pub selection: Selection,
     pub receivers: Option<Arc<Receivers>>,
     pub courier: Option<CourierHandle>,
 }
@@ -59,6 +60,13 @@ pub struct Engine {
     keeper: Keeper,
     _lock: Option<StorageLock>,
     pending_rules: Option<Catalog>,
+    /// What the loaded rules are made of.
+    made: HashMap<String, Made>,
+    selection: Selection,
+    /// What happened before a reload, in the words of then.
+    told: Vec<Output>,
+    /// Rules whose texts are kept for the ends of their alerts.
+    retired: HashSet<String>,
 }
 
 impl Engine {
@@ -88,15 +96,25 @@ impl Engine {
             keeper: Keeper::new(parts.durable, parts.is_recording),
             _lock: parts.lock,
             pending_rules: None,
+            made: HashMap::new(),
+            selection: parts.selection,
+            told: Vec::new(),
+            retired: HashSet::new(),
         };
         engine.note_catalog(&catalog);
-        watchfire_core::engine::check(&catalog.rules)?;
+        engine.core.check(&catalog.rules)?;
         engine.pending_rules = Some(catalog);
         Ok(engine)
     }
 
+    /// Texts of rules that are gone are kept until the next reload: what ended is told in the words that it began with.
     fn note_catalog(&mut self, catalog: &Catalog) {
-        self.texts = catalog.texts.clone();
+        let before = std::mem::replace(&mut self.texts, catalog.texts.clone());
+        let gone = before.into_iter().filter(|(id, _)| !catalog.texts.contains_key(id) && !self.retired.contains(id));
+        let gone: Vec<_> = gone.collect();
+        self.retired = gone.iter().map(|(id, _)| id.clone()).collect();
+        self.texts.extend(gone);
+        self.made = catalog.made.clone();
         let report = |template: &watchfire_template::Template| TemplateReport {
             name: template.name.clone(),
             version: template.version.clone(),
@@ -111,7 +129,7 @@ impl Engine {
         let Some(catalog) = self.pending_rules.take() else { return };
         let mut effects = std::mem::take(&mut self.effects);
         // What could be wrong was checked when the catalogue was made.
-        if let Err(error) = self.core.load(now, catalog.rules, &mut effects) {
+        if let Err(error) = self.core.reload(now, catalog.rules, &mut effects) {
             tracing::error!(%error, "the rules could not be loaded");
         }
         self.effects = effects;
@@ -202,7 +220,9 @@ impl Engine {
     fn outputs(&mut self) -> Vec<Output> {
         let effects = std::mem::take(&mut self.effects);
         self.note_history(&effects);
-        effects.into_iter().map(|effect| self.output(effect)).collect()
+        let mut outputs = std::mem::take(&mut self.told);
+        outputs.extend(effects.into_iter().map(|effect| self.output(effect)));
+        outputs
     }
 
     fn output(&self, effect: Effect) -> Output {
@@ -220,24 +240,28 @@ impl Engine {
         }
     }
 
-    /// Puts other templates in place of those that are loaded. Rules that keep their name keep their alerts; where
-    /// anything is wrong, nothing is changed.
+    /// Puts other templates in place of those that are loaded. Rules that have not changed go on as if nothing had
+    /// happened; those that keep their name keep their alerts; where anything is wrong, nothing is changed.
     ///
     /// # Errors
     /// All that is wrong.
-    pub fn reload(&mut self, now: Time, sources: &[TemplateSource], given: &Given) -> Result<(), BuildError> {
+    pub fn reload(&mut self, now: Time, sources: &[TemplateSource], given: &Given) -> Result<Reloaded, BuildError> {
         self.begin(now);
-        let catalog = Catalog::read(sources, given, &self.sandbox);
+        let mut catalog = Catalog::read_after(sources, given, &self.sandbox, &self.made);
         if !catalog.broken.is_empty() {
             return Err(BuildError::Templates(catalog.errors()));
         }
-        watchfire_core::engine::check(&catalog.rules)?;
+        catalog.select(&self.selection);
+        let rules = std::mem::take(&mut catalog.rules);
+        self.core.check(&rules)?;
         for (file, _) in std::mem::take(&mut self.broken) {
             self.core.step(now, Event::Condition(invalid_template(&file, None)), &mut self.effects);
         }
+        let done = self.core.reload(now, rules, &mut self.effects)?;
+        let told = self.outputs();
+        self.told.extend(told);
         self.note_catalog(&catalog);
-        self.core.load(now, catalog.rules, &mut self.effects)?;
-        Ok(())
+        Ok(done)
     }
 
     /// Puts other routes in place. They lead to the receivers that the engine was built with.

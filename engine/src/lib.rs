@@ -44,6 +44,7 @@ pub mod scenarios;
 mod status;
 mod store;
 
+pub use watchfire_core::engine::Reloaded;
 pub use watchfire_core::matcher::Matcher;
 pub use watchfire_core::route::{GroupBy, Route};
 pub use watchfire_core::{

@@ -12,8 +12,8 @@ use watchfire_engine::{Condition, Engine, Observation, Output, Severity, Time};
 use crate::cli::Run;
 use crate::clock::Clock;
 use crate::exit::{Exit, Failure};
-use crate::serve::{self, Question};
 use crate::playback::{self, Playback, Step};
+use crate::serve::{self, Question};
 use crate::{config, print, sources};
 
 /// The engine looks at the clock at least this often.
@@ -66,7 +66,9 @@ pub fn run(args: &Run) -> Result<Exit, Failure> {
     let _side = start_side(&config, sender)?;
     tracing::info!(listen = %config.listen, rules = engine.status().rules.len(), "watching");
     let clock = playback.as_ref().map_or(Clock::System, Playback::clock);
-    let mut service = Service { engine, file: args.config.clone(), clock, sources, recording_ended: playback.as_ref().map(|_| false) };
+    let reloads = serve::LastReload::start(clock.now());
+    let recording_ended = playback.as_ref().map(|_| false);
+    let mut service = Service { engine, file: args.config.clone(), clock, sources, reloads, recording_ended };
     match playback {
         Some(playback) => service.play(playback, &inputs)?,
         None => service.serve(&inputs),
@@ -147,12 +149,14 @@ struct Service {
     sources: sources::Running,
     /// Whether the recording has ended, where one is played.
     recording_ended: Option<bool>,
+    reloads: serve::LastReload,
 }
 
 impl Service {
     fn serve(&mut self, inputs: &Receiver<Input>) {
         loop {
-            let wait = self.engine.next_deadline().map_or(LOOK_EVERY, |due| due.since(self.clock.now()).min(LOOK_EVERY));
+            let wait =
+                self.engine.next_deadline().map_or(LOOK_EVERY, |due| due.since(self.clock.now()).min(LOOK_EVERY));
             let mut next = inputs.recv_timeout(wait);
             while let Ok(input) = next {
                 if !self.take(input) {
@@ -230,7 +234,7 @@ impl Service {
         match question {
             Question::Status(to) => drop(to.send(self.status())),
             Question::Alerts(to) => drop(to.send(serve::alerts_json(&self.engine.alerts()))),
-            Question::Metrics(to) => drop(to.send(serve::metrics_text(&self.engine))),
+            Question::Metrics(to) => drop(to.send(serve::metrics_text(&self.engine, &self.reloads))),
             Question::History(page, to) => drop(to.send(self.engine.history(page).map(|rows| json!(rows)))),
             Question::Reload(to) => drop(to.send(self.reload_and_say())),
         }
@@ -249,6 +253,7 @@ impl Service {
         json!({
             "time": watchfire_engine::clock::rfc3339(self.clock.now()),
             "engine": self.engine.status(),
+            "reload": self.reloads,
             "channels": channels.iter().map(channel).collect::<Vec<_>>(),
             "heartbeats": self.engine.courier().map(heartbeats).unwrap_or_default(),
             "sources": self.sources.status(),
@@ -266,6 +271,20 @@ impl Service {
 
     /// Templates and routes are read again; receivers, sources and addresses need a restart.
     fn reload(&mut self) -> Result<(), String> {
+        let done = self.try_reload();
+        self.reloads.note(now(), &done);
+        done.map(|done| {
+            tracing::info!(
+                kept = done.kept,
+                rebuilt = done.rebuilt,
+                added = done.added,
+                removed = done.removed,
+                "reloaded templates and routes; all else needs a restart"
+            );
+        })
+    }
+
+    fn try_reload(&mut self) -> Result<watchfire_engine::Reloaded, String> {
         let config = config::read(&self.file).map_err(|failure| failure.to_string())?;
         if !config.receivers.is_empty() && self.engine.courier().is_none() {
             return Err("receivers were added: they need a restart".to_owned());
@@ -274,15 +293,14 @@ impl Service {
             let again = |error| format!("{error}\n  hint: receivers that are added or renamed need a restart");
             self.engine.check_routes(route).map_err(again)?;
         }
-        self.engine.reload(self.clock.now(), &config.templates, &config.given).map_err(|error| error.to_string())?;
+        let done = self
+            .engine
+            .reload(self.clock.now(), &config.templates, &config.given)
+            .map_err(|error| error.to_string())?;
         if let Some(route) = config.route {
             self.engine.set_routes(self.clock.now(), route).map_err(|error| error.to_string())?;
         }
-        tracing::info!(
-            rules = self.engine.status().rules.len(),
-            "reloaded templates and routes; all else needs a restart"
-        );
-        Ok(())
+        Ok(done)
     }
 
     fn end(&mut self) {

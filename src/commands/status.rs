@@ -50,6 +50,12 @@ fn show(answer: &Value) {
     }
     answer["sources"].as_array().into_iter().flatten().for_each(show_source);
     answer["heartbeats"].as_array().into_iter().flatten().for_each(show_heartbeat);
+    if let Some(why) = answer["reload"]["error"].as_str() {
+        println!(
+            "reload    REFUSED at {}, what ran before goes on:\n{why}",
+            answer["reload"]["at"].as_str().unwrap_or("?")
+        );
+    }
     for rule in engine["rules"].as_array().into_iter().flatten() {
         let trouble = match (rule["quarantined"].as_bool(), rule["last_failure"].as_str()) {
             (Some(true), Some(why)) => format!("  QUARANTINED: {why}"),

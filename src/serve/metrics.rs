@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use watchfire_engine::Engine;
 
 /// All of them.
-pub fn text(engine: &Engine) -> String {
+pub fn text(engine: &Engine, reload: &super::LastReload) -> String {
     let status = engine.status();
     let mut out = String::new();
     gauge(&mut out, "watchfire_alerts_firing", "Alerts that fire.", status.firing as f64);
@@ -30,6 +30,7 @@ pub fn text(engine: &Engine) -> String {
         head(&mut out, name, "counter", help);
         let _ = writeln!(out, "{name} {value}");
     }
+    reload.metrics(&mut out);
     rules(&mut out, &status.rules);
     channels(&mut out, engine);
     out
@@ -38,9 +39,17 @@ pub fn text(engine: &Engine) -> String {
 /// What was left out or forgotten.
 fn lost(status: &watchfire_engine::Status) -> [(&'static str, &'static str, u64); 4] {
     [
-        ("watchfire_series_refused_total", "Samples of series left out because the engine was full.", status.series_refused_total),
+        (
+            "watchfire_series_refused_total",
+            "Samples of series left out because the engine was full.",
+            status.series_refused_total,
+        ),
         ("watchfire_rows_refused_total", "Targets left out because a rule was full.", status.rows_refused_total),
-        ("watchfire_messages_lost_total", "Messages and transitions lost because the storage could not be written.", status.messages_lost_total),
+        (
+            "watchfire_messages_lost_total",
+            "Messages and transitions lost because the storage could not be written.",
+            status.messages_lost_total,
+        ),
         ("watchfire_history_dropped_total", "Transitions that left the history.", status.history_dropped_total),
     ]
 }
@@ -65,9 +74,12 @@ fn rules(out: &mut String, rules: &[watchfire_engine::RuleReport]) {
         ("watchfire_rule_rows_refused_total", "counter", "Targets left out because the rule was full.", |rule| {
             rule.rows_refused_total
         }),
-        ("watchfire_rule_events_unplaced_total", "counter", "Events that belong to none of the rule's targets.", |rule| {
-            rule.events_unplaced_total
-        }),
+        (
+            "watchfire_rule_events_unplaced_total",
+            "counter",
+            "Events that belong to none of the rule's targets.",
+            |rule| rule.events_unplaced_total,
+        ),
         ("watchfire_rule_quarantined", "gauge", "1 while a rule is quarantined.", |rule| u64::from(rule.quarantined)),
     ];
     for (name, kind, help, read) in kinds {

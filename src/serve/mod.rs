@@ -2,6 +2,7 @@
 
 mod guard;
 mod metrics;
+mod reloads;
 
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use watchfire_engine::config::Public;
 use watchfire_engine::{HISTORY_ANSWER_MAX, Page};
 
 pub use metrics::text as metrics_text;
+pub use reloads::LastReload;
 
 /// How long the engine's thread may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);

@@ -53,9 +53,11 @@ fn series(metric: &str, labels: &Labels) -> Arc<Series> {
 pub fn write(path: &Path, hours: i64, seed: u64) {
     let header = Header::default().with("synthetic", "made for a test");
     let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &header).unwrap();
-    let labels = |gpu: usize| Labels::new([("host", "h1".to_owned()), ("gpu", gpu.to_string()), ("uuid", format!("GPU-{gpu}"))]);
+    let labels =
+        |gpu: usize| Labels::new([("host", "h1".to_owned()), ("gpu", gpu.to_string()), ("uuid", format!("GPU-{gpu}"))]);
     let metrics = ["gpu_temperature_celsius", "gpu_power_watts", "gpu_ecc_uncorrected_total", "gpu_utilization_ratio"];
-    let all: Vec<Vec<_>> = (0..GPUS).map(|gpu| metrics.iter().map(|metric| series(metric, &labels(gpu))).collect()).collect();
+    let all: Vec<Vec<_>> =
+        (0..GPUS).map(|gpu| metrics.iter().map(|metric| series(metric, &labels(gpu))).collect()).collect();
     let load = series("host_load1", &Labels::new([("host", "h1")]));
     let (mut dice, mut gpus) = (Dice(seed), [Gpu { heat: 60.0, ..Gpu::default() }; GPUS]);
     for at in 0..hours * 3600 / EVERY_S {
@@ -63,7 +65,11 @@ pub fn write(path: &Path, hours: i64, seed: u64) {
         let mut moment = Moment::empty(time);
         for (gpu, series) in gpus.iter_mut().zip(&all) {
             if let Some(values) = gpu.values(&mut dice) {
-                let told = series.iter().zip(values).map(|(series, value)| Observation { series: series.clone(), time, value });
+                let told = series.iter().zip(values).map(|(series, value)| Observation {
+                    series: series.clone(),
+                    time,
+                    value,
+                });
                 moment.observations.extend(told);
             }
         }

@@ -1,6 +1,7 @@
 //! The engine: events in, effects out.
 
 mod keep;
+mod load;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use crate::event::{Condition, Event, Occurrence};
 use crate::group::Groups;
 use crate::judge::{Counts, Judge};
 use crate::labels::Labels;
-use crate::order::{self, LoadError};
 use crate::record::{AlertKey, AlertRecord, DerivedRecord};
 pub use crate::record::{Changes, Drift, Kept};
 use crate::route::RouteTree;
@@ -22,6 +22,8 @@ use crate::series::{SERIES_MAX, SeriesTable};
 use crate::severity::{Cause, Severity};
 use crate::targets::ROWS_MAX;
 use crate::time::Time;
+
+pub use load::{Candidate, Reloaded, check_rule};
 
 /// A rule with the program that judges it.
 pub type Loaded = (RuleSpec, Box<dyn Program>);
@@ -92,44 +94,6 @@ impl Engine {
         }
     }
 
-    /// Puts `rules` in place of those that are loaded. A rule that keeps its id keeps its alerts and, where it
-    /// still means the same, its windows and state; the alerts of a rule that is gone end.
-    ///
-    /// # Errors
-    /// Where the rules do not fit together; then nothing is changed.
-    pub fn load(&mut self, now: Time, rules: Vec<Loaded>, effects: &mut Vec<Effect>) -> Result<(), LoadError> {
-        let order = check_all(&rules)?;
-        let mut old: HashMap<Arc<str>, Judge> =
-            self.judges.drain(..).map(|judge| (judge.spec().id.clone(), judge)).collect();
-        let mut rules: Vec<Option<Loaded>> = rules.into_iter().map(Some).collect();
-        for (spec, program) in order.into_iter().filter_map(|at| rules[at].take()) {
-            let before = old.remove(&spec.id);
-            let mut judge = Judge::new(spec, program);
-            if let Some(before) = before {
-                judge.inherit(before);
-            }
-            self.judges.push(judge);
-        }
-        let mut gone: Vec<Judge> = old.into_values().collect();
-        gone.sort_by(|a, b| a.spec().id.cmp(&b.spec().id));
-        for judge in &mut gone {
-            self.finish(now, judge, effects);
-        }
-        self.bind_all();
-        self.schedule_rules(now);
-        Ok(())
-    }
-
-    fn finish(&mut self, now: Time, judge: &mut Judge, effects: &mut Vec<Effect>) {
-        for transition in judge.end(now, "rule removed") {
-            self.changed(now, transition, effects);
-        }
-        self.removed.extend(judge.take_changed());
-        self.gone.push(judge.spec().id.clone());
-        self.groups.forget_rule(now, &judge.spec().id);
-        self.set_condition(now, quarantine_of(judge.spec(), None), effects);
-    }
-
     fn bind_all(&mut self) {
         self.readers.clear();
         self.table.clear_sinks();
@@ -152,14 +116,6 @@ impl Engine {
         for &(rule, input) in readers {
             self.judges[rule as usize].bind(rule, input, id, &mut self.table);
         }
-    }
-
-    fn schedule_rules(&mut self, now: Time) {
-        self.schedule = Schedule::default();
-        for (rule, judge) in self.judges.iter().enumerate() {
-            self.schedule.add(Due::Rule(rule), now.align_up(judge.spec().interval));
-        }
-        self.schedule.set(Due::Groups, self.groups.due());
     }
 
     /// Puts other routes in place. What receivers were told is kept.
@@ -366,20 +322,6 @@ impl Engine {
     pub fn series_of(&self, id: SeriesId) -> Option<&Arc<Series>> {
         self.table.series(id)
     }
-}
-
-/// Checks that rules fit together, without loading them.
-///
-/// # Errors
-/// Where they do not.
-pub fn check(rules: &[Loaded]) -> Result<(), LoadError> {
-    check_all(rules).map(drop)
-}
-
-fn check_all(rules: &[Loaded]) -> Result<Vec<usize>, LoadError> {
-    let described: Vec<_> = rules.iter().map(|(spec, program)| (&*spec.id, program.descriptor())).collect();
-    described.iter().try_for_each(|(id, descriptor)| order::check(id, descriptor))?;
-    order::order(&described)
 }
 
 fn quarantine_of(spec: &RuleSpec, failure: Option<&RuleFailure>) -> Condition {

@@ -13,7 +13,7 @@ use crate::effect::{AlertView, Transition};
 use crate::health::Health;
 use crate::labels::Labels;
 use crate::row_alert::{self, RowAlert};
-use crate::rule::{Batch, Hit, Input, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec};
+use crate::rule::{Batch, Descriptor, Hit, Input, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec};
 use crate::sample::{Quality, SeriesId};
 use crate::series::SeriesTable;
 use crate::targets::{self, Rows};
@@ -180,26 +180,41 @@ impl Judge {
     }
 
     /// Takes over what an older version of the rule had, where the inputs are the same: rows and windows with
-    /// it, else only alerts and, where its meaning is the same, state.
-    pub fn inherit(&mut self, mut old: Judge) {
+    /// it, else only alerts; and state, where its meaning is the same.
+    pub fn inherit(&mut self, mut old: Judge, now: Time) {
         let (new, was) = (self.program.descriptor(), old.program.descriptor());
+        let same_state = new.state_slots == was.state_slots && new.state_version == was.state_version;
+        if old.spec.interval == self.spec.interval {
+            self.next = old.next;
+        }
         if new.inputs == was.inputs && new.scope == was.scope && new.group_by == was.group_by {
             self.rows = std::mem::take(&mut old.rows);
             self.columns = std::mem::take(&mut old.columns);
             self.columns.iter_mut().for_each(Column::unbind);
             self.alerts = std::mem::take(&mut old.alerts);
             self.active = std::mem::take(&mut old.active);
+            self.changed = std::mem::take(&mut old.changed);
             self.derived.iter_mut().for_each(|rows| rows.resize(self.rows.len(), None));
-            if new.state_slots == was.state_slots && new.state_version == was.state_version {
+            if same_state {
                 (self.state, self.state_rows) = (std::mem::take(&mut old.state), old.state_rows);
             }
         } else {
             let kept = old.active.iter().filter_map(|row| Some((old.rows.key(*row).clone(), old.record_of(*row)?)));
             for (key, record) in kept.collect::<Vec<_>>() {
-                self.restore(&key, &record, None, Time::MAX);
+                self.restore(&key, &record, None, now);
+            }
+            if same_state {
+                let records: Vec<_> = old.state_records().collect();
+                self.restore_states(&records.iter().collect::<Vec<_>>());
             }
         }
-        self.changed.extend(0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX));
+        // An alert's record holds more than its life: how the rule now words and grades it.
+        self.changed.extend(&self.active);
+    }
+
+    /// What its program reads and writes.
+    pub fn descriptor(&self) -> &Descriptor {
+        self.program.descriptor()
     }
 
     /// Takes a sample into one of its windows.

@@ -11,6 +11,9 @@ pub enum LoadError {
     /// Two rules have one id.
     #[error("rule {0:?} is there twice; alert names must be unique within a template, and template names unique")]
     Twice(String),
+    /// A rule that is said to be the same is not loaded.
+    #[error("rule {0:?} is said to be unchanged, and is not loaded")]
+    NotLoaded(String),
     /// Rules read each other's derived metrics in a circle.
     #[error("rules read each other's derived metrics in a circle: {}; take one of the metrics out", .0.join(" -> "))]
     Circle(Vec<String>),

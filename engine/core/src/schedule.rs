@@ -34,6 +34,11 @@ impl Schedule {
         self.queue.insert((at, due));
     }
 
+    /// The deadline of `due`.
+    pub fn at(&self, due: Due) -> Option<Time> {
+        self.queue.iter().find(|(_, other)| *other == due).map(|(at, _)| *at)
+    }
+
     /// The first deadline.
     pub fn next(&self) -> Option<Time> {
         self.queue.first().map(|(at, _)| *at)

@@ -37,7 +37,8 @@ impl RecordingSource {
             errors.add(node.place(), format!("{} recordings; expected 1 to {RECORDINGS_MAX}", nodes.len()));
             return None;
         }
-        let (mut source, mut speed) = (RecordingSource { paths: Vec::new(), speed: Speed::Times(1.0), exit: false }, None);
+        let (mut source, mut speed) =
+            (RecordingSource { paths: Vec::new(), speed: Speed::Times(1.0), exit: false }, None);
         for node in &nodes {
             source.one(node, folder, &mut speed, errors);
         }

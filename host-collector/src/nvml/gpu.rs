@@ -48,7 +48,8 @@ impl Gpus {
     pub fn poll(&mut self, nvml: &Nvml, count: u32, now: Time, out: &mut Vec<Observation>, report: &mut PollReport) {
         let mut unreachable = Vec::new();
         for index in 0..count {
-            match nvml.device_by_index(index).and_then(|device| Ok((self.identify(&device, index, now, out)?, device))) {
+            match nvml.device_by_index(index).and_then(|device| Ok((self.identify(&device, index, now, out)?, device)))
+            {
                 Ok((uuid, device)) => self.read(&uuid, &device, now, out, report),
                 Err(error) => unreachable.push((index, error)),
             }

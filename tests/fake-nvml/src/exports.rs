@@ -3,8 +3,8 @@
 #![allow(non_snake_case, reason = "NVML's names")]
 #![allow(clippy::missing_safety_doc, reason = "the contract is NVML's own")]
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nvml_wrapper_sys::bindings::{
     nvmlEccCounterType_t, nvmlFieldValue_t, nvmlMemory_v2_t, nvmlMemoryErrorType_t, nvmlPciInfo_t, nvmlProcessInfo_t,
