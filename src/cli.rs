@@ -40,6 +40,8 @@ pub enum Command {
     Check(Check),
     /// Run the scenarios of templates
     Test(Test),
+    /// Convert what other systems have, such as the alerting rules of Prometheus
+    Import(crate::commands::import::Import),
     /// Run recorded samples through rules and routes on virtual time; sends nothing
     Replay(Replay),
     /// Collect, evaluate, notify and serve, until SIGTERM; SIGHUP reloads
@@ -177,6 +179,7 @@ pub struct Status {
     pub json: bool,
 }
 
-fn duration(text: &str) -> Result<std::time::Duration, String> {
+/// A duration as options take it.
+pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     watchfire_engine::door::parse_duration(text)
 }

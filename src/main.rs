@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod demo;
 mod exit;
+mod import;
 #[cfg(feature = "oci")]
 mod oci;
 mod playback;

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod build;
 mod check;
 mod demo;
+pub mod import;
 pub mod inspect;
 pub mod new;
 #[cfg(feature = "oci")]
@@ -33,6 +34,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Record(args) => record::run(&args),

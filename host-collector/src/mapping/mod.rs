@@ -20,7 +20,7 @@ pub use dropped::{Dropped, Reason};
 use learn::{Base, Plan};
 use slots::Slots;
 use state::State;
-pub use tables::Tables;
+pub use tables::{LabelFate, Tables};
 
 /// The most series texts that a mapper remembers from page to page; beyond them it starts to learn anew.
 pub const CACHE_SERIES: usize = 100_000;

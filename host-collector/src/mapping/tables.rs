@@ -31,6 +31,22 @@ pub(super) enum LabelRule {
     Rename { to: String, pci: bool },
 }
 
+/// What becomes of a label at the door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelFate {
+    /// It passes under its own name.
+    Stays,
+    /// It does not pass.
+    Dropped,
+    /// It passes under another name.
+    Renamed {
+        /// Our name.
+        to: String,
+        /// Its value is written in another way, too.
+        rewritten: bool,
+    },
+}
+
 /// What becomes of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MetricRule {
@@ -82,6 +98,21 @@ impl Tables {
         let mut pairs: Vec<_> = named.collect();
         pairs.sort_unstable();
         pairs
+    }
+
+    /// Our name of a metric that is renamed, and the factor from its unit to ours.
+    pub fn ours(&self, metric: &str) -> Option<(&str, f64)> {
+        let (_, rule) = self.metrics.get(metric)?;
+        Some((rule.ours.as_deref()?, rule.scale))
+    }
+
+    /// What becomes of a label of a metric.
+    pub fn label(&self, metric: &str, label: &str) -> LabelFate {
+        match self.find(metric).0.and_then(|source| source.label_rule(label)) {
+            None => LabelFate::Stays,
+            Some(LabelRule::Drop) => LabelFate::Dropped,
+            Some(LabelRule::Rename { to, pci }) => LabelFate::Renamed { to: to.clone(), rewritten: *pci },
+        }
     }
 
     /// Whether a metric of this name has a row or is one of a source's.
