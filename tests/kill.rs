@@ -61,15 +61,16 @@ impl Run {
     fn finish(&self, running: &Running, patience: Duration) -> (Vec<Value>, BTreeMap<String, Value>, usize) {
         let (_keep, never) = channel::<()>();
         let started = Instant::now();
-        loop {
+        let doubtful = loop {
             let status = running.status();
-            if status["recording"]["ended"] == true && status["channels"][0]["queued"] == 0 {
-                assert_eq!(status["channels"][0]["failed"], 0, "{status}");
-                break;
+            let channel = &status["channels"][0];
+            if status["recording"]["ended"] == true && channel["queued"] == 0 {
+                assert_eq!((&channel["failed"], &channel["dropped"]), (&0.into(), &0.into()), "{status}");
+                break channel["doubtful"].as_u64().unwrap() as usize;
             }
             assert!(started.elapsed() < patience, "not within {patience:?}: {status}\n{}", self.log());
             let _ = never.recv_timeout(Duration::from_millis(20));
-        }
+        };
         let (mut told, mut again) = (BTreeMap::new(), 0);
         for request in self.requests.try_iter() {
             let key = request.header("idempotency-key").unwrap().to_owned();
@@ -78,6 +79,7 @@ impl Run {
                 again += 1;
             }
         }
+        assert!(again <= doubtful, "{again} doubled, {doubtful} cut short between a receiver's answer and its record");
         (history(running), told, again)
     }
 }
@@ -155,4 +157,35 @@ fn kill_again_and_again(run: &Run, kills: u64, play: Duration, dice: &mut Dice) 
         running.kill();
     }
     (ready, at_end)
+}
+
+#[test]
+fn run_ends_with_its_recording_where_asked_and_a_storage_is_for_one_process_and_one_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("hour.rec");
+    day::write(&recording, 1, 3);
+    let run = Run::new(&recording, "max");
+    let file = run.folder.path().join("watchfire.yaml");
+    let again = |args: &[&str]| {
+        let output = world::watchfire(&[&["run", "-c", file.to_str().unwrap()], args].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, log) = again(&["--exit-at-end"]);
+    assert_eq!(code, Some(0), "{log}");
+    let told = run.requests.try_iter().count();
+    assert!(told > 3, "{told}: {log}");
+    assert_eq!(again(&["--exit-at-end"]).0, Some(0));
+    assert_eq!(run.requests.try_iter().count(), 0, "all of it was told");
+
+    let running = run.start();
+    eventually("it answers", || running.get("/-/ready"));
+    let (code, log) = again(&[]);
+    assert_eq!((code, log.contains("is in use by another Watchfire")), (Some(3), true), "{log}");
+    drop(running);
+
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::copy(&recording, folder.path().join("other.rec")).unwrap();
+    std::fs::write(&file, text.replace("hour.rec", "other.rec")).unwrap();
+    let (code, log) = again(&[]);
+    assert_eq!((code, log.contains("holds the run of the recording")), (Some(3), true), "{log}");
 }

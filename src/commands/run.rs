@@ -246,7 +246,8 @@ impl Service {
             let totals = &one.totals;
             json!({
                 "receiver": totals.receiver, "channel": totals.channel, "queued": totals.queued,
-                "delivered": totals.delivered, "failed": totals.failed, "last_error": totals.last_error,
+                "delivered": totals.delivered, "failed": totals.failed, "dropped": totals.dropped,
+                "doubtful": totals.doubtful, "last_error": totals.last_error,
             })
         };
         let recording = self.recording_ended.map(|ended| json!({"ended": ended}));
