@@ -116,11 +116,13 @@ pub struct Test {
 #[command(after_help = "Examples:
   watchfire replay -c watchfire.yaml --input day.om --json
   watchfire replay -c watchfire.yaml --input host.rec --notifications --json
-  watchfire replay -c watchfire.yaml --input gpus.csv --csv host=node --csv gpu=index")]
+  watchfire replay -c watchfire.yaml --input gpus.csv --csv host=node --csv gpu=index
+  watchfire replay -c watchfire.yaml --input month.rec --report --labels incidents.csv
+  watchfire replay --diff old/template.yaml new/template.yaml --input month.rec")]
 pub struct Replay {
     /// The configuration whose templates and routes are used
-    #[arg(short, long, value_name = "FILE")]
-    pub config: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "diff")]
+    pub config: Option<PathBuf>,
     /// OpenMetrics text with timestamps (.om), CSV (.csv) or a recording (.rec)
     #[arg(long, required = true, value_name = "FILE", num_args = 1..)]
     pub input: Vec<PathBuf>,
@@ -133,6 +135,21 @@ pub struct Replay {
     /// A line per notification as well, with receiver and payload
     #[arg(long)]
     pub notifications: bool,
+    /// Numbers in place of transitions: alerts a day, time of firing, flaps, rules that never fired
+    #[arg(long)]
+    pub report: bool,
+    /// What really happened (CSV: start,end and any of alert, cause, labels): adds precision, recall and lead time
+    #[arg(long, value_name = "FILE")]
+    pub labels: Option<PathBuf>,
+    /// How far from an incident an alert may lie and still tell it
+    #[arg(long, default_value = "0s", value_name = "DURATION", value_parser = duration)]
+    pub tolerance: std::time::Duration,
+    /// What a new version of a template would have changed
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["config", "report", "labels", "notifications"])]
+    pub diff: Vec<PathBuf>,
+    /// With --diff: exit 1 where anything differs
+    #[arg(long)]
+    pub fail_on_diff: bool,
 }
 
 /// `watchfire run`

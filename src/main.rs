@@ -1,6 +1,7 @@
 //! `watchfire`: one binary, one file per command.
 
 mod author;
+mod backtest;
 mod cli;
 mod clock;
 mod commands;

@@ -10,7 +10,7 @@ use watchfire_engine::{Engine, Output, Time};
 use crate::exit::Failure;
 
 /// Feeds one moment: first the deadlines before it, each at its own time, then its samples, then its own deadlines.
-pub fn feed(engine: &mut Engine, moment: Moment, each: &mut impl FnMut(Output)) {
+pub fn feed(engine: &mut Engine, moment: Moment, each: &mut (impl FnMut(Output) + ?Sized)) {
     pass(engine, moment.time, each);
     for event in moment.events {
         engine.happened(moment.time, event);
@@ -23,7 +23,7 @@ pub fn feed(engine: &mut Engine, moment: Moment, each: &mut impl FnMut(Output)) 
 pub const GAP_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Lets deadlines before a moment pass, each at its own time.
-pub fn pass(engine: &mut Engine, before: Time, each: &mut impl FnMut(Output)) {
+pub fn pass(engine: &mut Engine, before: Time, each: &mut (impl FnMut(Output) + ?Sized)) {
     let Some(first) = engine.next_deadline() else { return };
     let end = before.min(first + GAP_MAX);
     while let Some(due) = engine.next_deadline().filter(|due| *due < end) {
@@ -32,7 +32,7 @@ pub fn pass(engine: &mut Engine, before: Time, each: &mut impl FnMut(Output)) {
 }
 
 /// Runs the deadlines of the last moment itself.
-pub fn finish(engine: &mut Engine, last: Time, each: &mut impl FnMut(Output)) {
+pub fn finish(engine: &mut Engine, last: Time, each: &mut (impl FnMut(Output) + ?Sized)) {
     pass(engine, last, each);
     engine.advance(last).into_iter().for_each(each);
 }

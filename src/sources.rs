@@ -281,7 +281,8 @@ mod tests {
         let library = Some("/nonexistent/libnvidia-ml.so.1".into());
         let config = NvmlConfig { library, interval: Duration::from_secs(1), host: "h1".into() };
         let (sender, polled) = std::sync::mpsc::channel();
-        let handle = nvml::spawn(NvmlSource::new(config), || Time::EPOCH, move |_| sender.send(()).unwrap_or_default()).unwrap();
+        let handle =
+            nvml::spawn(NvmlSource::new(config), || Time::EPOCH, move |_| sender.send(()).unwrap_or_default()).unwrap();
         polled.recv().unwrap();
         let nvml = Some(Watched { handle, interval: Duration::from_secs(1), host: "h1".into(), told: None });
         let mut running = Running { nvml, pages: Vec::new(), _scrapes: None };

@@ -2,7 +2,7 @@
 //!
 //! `WATCHFIRE_KILLS` and `WATCHFIRE_KILL_HOURS` make it longer (`cargo xtask soak kills`); `WATCHFIRE_SEED` makes it
 //! another one.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod day;
 mod world;

@@ -291,6 +291,11 @@ impl Engine {
         views.into_iter().map(alert).collect()
     }
 
+    /// The metrics that a rule reads, by its id (`template/alert`).
+    pub fn metrics_of(&self, rule: &str) -> Vec<String> {
+        self.core.metrics_of(rule)
+    }
+
     /// How the engine and its rules do.
     pub fn status(&self) -> Status {
         let states: Vec<_> = self.core.alerts().map(|view| view.state).collect();

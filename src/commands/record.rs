@@ -51,7 +51,9 @@ fn source_config(args: &Record) -> Result<watchfire_engine::config::Config, Fail
     if let Some(file) = &args.config {
         let config = config::read(file)?;
         if config.sources.recording.is_some() {
-            return Err(Failure::wrong("the source of this configuration is a recording already; copy its file instead"));
+            return Err(Failure::wrong(
+                "the source of this configuration is a recording already; copy its file instead",
+            ));
         }
         return Ok(config);
     }

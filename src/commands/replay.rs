@@ -1,30 +1,141 @@
 //! `watchfire replay`
 
 use std::iter::Peekable;
+use std::path::Path;
 
+use serde_json::json;
 use watchfire_collector::input::{self, CsvColumn, Input, InputOptions};
-use watchfire_engine::Output;
+use watchfire_engine::{Engine, Output, Time, templates_at};
 
+use crate::backtest::{self, Episode, Episodes, Incident, Score, Sight};
 use crate::cli::Replay;
 use crate::exit::{Exit, Failure};
 use crate::{config, print, replaying};
 
+/// The most missed incidents and false alerts that are drawn; all are counted.
+const SIGHTS_MAX: usize = 20;
+
 /// Runs recorded samples through rules and routes. Nothing is sent.
 pub fn run(args: &Replay) -> Result<Exit, Failure> {
-    let mut config = config::read(&args.config)?;
+    if let [old, new] = args.diff.as_slice() {
+        return diff(args, old, new);
+    }
+    let incidents = args.labels.as_deref().map(backtest::read_incidents).transpose().map_err(Failure::wrong)?;
+    let mut config = config::read(args.config.as_deref().unwrap_or(Path::new("watchfire.yaml")))?;
     let mut engine = config::builder(&mut config).build().map_err(Failure::wrong)?;
+    let mut episodes = Episodes::default();
+    let quiet = args.report || args.labels.is_some();
+    let mut each = |output: Output| {
+        episodes.take(&output);
+        if !quiet {
+            show(args, &output);
+        }
+    };
+    let span = play(args, &mut [(&mut engine, &mut each)])?;
+    let (found, rest) = episodes.finish(span.1);
+    if quiet {
+        report(args, &engine, &found, &rest, incidents.as_deref(), span)?;
+    }
+    let failed = rest.failures.len();
+    if failed > 0 {
+        eprintln!("{failed} rule(s) failed");
+    }
+    Ok(if failed == 0 { Exit::Fine } else { Exit::Wrong })
+}
+
+/// An engine, and who hears of what it does.
+type Listener<'a> = (&'a mut Engine, &'a mut dyn FnMut(Output));
+
+/// Feeds the input to all engines in one pass; the times of its first and last sample.
+fn play(args: &Replay, engines: &mut [Listener<'_>]) -> Result<(Time, Time), Failure> {
     let mut inputs = open(args)?;
-    let mut each = |output: Output| show(args, &output);
-    let mut last = None;
+    let mut span: Option<(Time, Time)> = None;
     while let Some(moment) = replaying::next(&mut inputs)? {
-        last = Some(moment.time);
-        replaying::feed(&mut engine, moment, &mut each);
+        span = Some((span.map_or(moment.time, |(first, _)| first), moment.time));
+        for (engine, each) in engines.iter_mut() {
+            replaying::feed(engine, moment.clone(), each);
+        }
     }
-    match last {
-        Some(last) => replaying::finish(&mut engine, last, &mut each),
-        None => return Err(Failure::wrong("the input holds no sample")),
+    let span = span.ok_or_else(|| Failure::wrong("the input holds no sample"))?;
+    for (engine, each) in engines {
+        replaying::finish(engine, span.1, each);
     }
-    Ok(Exit::Fine)
+    Ok(span)
+}
+
+fn report(
+    args: &Replay,
+    engine: &Engine,
+    found: &[Episode],
+    rest: &Episodes,
+    incidents: Option<&[Incident]>,
+    span: (Time, Time),
+) -> Result<(), Failure> {
+    let rules: Vec<String> = engine.status().rules.into_iter().map(|rule| rule.id).collect();
+    let report = backtest::report(found, &rules, &rest.messages, &rest.failures, span);
+    let score = incidents.map(|incidents| backtest::score(found, incidents, args.tolerance));
+    if args.json {
+        println!("{}", json!({"report": report, "score": score, "alerts": found, "left_out": rest.left_out}));
+        return Ok(());
+    }
+    print!("{}", backtest::show_report(&report));
+    if let (Some(score), Some(incidents)) = (score, incidents) {
+        let sights = look(args, engine, &score, found, incidents)?;
+        print!("{}", backtest::show_score(&score, found, incidents, &sights));
+    }
+    Ok(())
+}
+
+/// What the missed and the false looked like, from a second pass over the input.
+fn look(
+    args: &Replay,
+    engine: &Engine,
+    score: &Score,
+    found: &[Episode],
+    incidents: &[Incident],
+) -> Result<Vec<Sight>, Failure> {
+    let all: Vec<String> = engine.status().rules.into_iter().flat_map(|rule| engine.metrics_of(&rule.id)).collect();
+    let missed = score.missed.iter().map(|at| {
+        let one = &incidents[*at];
+        Sight::new(one.start, one.end, all.clone(), one.labels.clone())
+    });
+    let wrong = score.false_alerts.iter().map(|at| {
+        let one = &found[*at];
+        Sight::new(one.start, one.end, engine.metrics_of(&one.rule), one.labels.clone())
+    });
+    let mut sights: Vec<Sight> = missed.chain(wrong).take(SIGHTS_MAX).collect();
+    let mut inputs = open(args)?;
+    while let Some(moment) = replaying::next(&mut inputs)?.filter(|_| !sights.is_empty()) {
+        backtest::sights(&mut sights, &moment);
+    }
+    Ok(sights)
+}
+
+/// Two versions of a template over the same input.
+fn diff(args: &Replay, old: &Path, new: &Path) -> Result<Exit, Failure> {
+    let (mut old, mut new) = (engine_of(old)?, engine_of(new)?);
+    let (mut of_old, mut of_new) = (Episodes::default(), Episodes::default());
+    let span = play(
+        args,
+        &mut [
+            (&mut old, &mut |output: Output| of_old.take(&output)),
+            (&mut new, &mut |output: Output| of_new.take(&output)),
+        ],
+    )?;
+    let ((of_old, _), (of_new, _)) = (of_old.finish(span.1), of_new.finish(span.1));
+    let (differences, same) = backtest::differences(&of_old, &of_new);
+    if args.json {
+        println!("{}", json!({"same": same, "differences": differences}));
+    } else {
+        print!("{}", backtest::show_difference(&differences, same));
+    }
+    Ok(if args.fail_on_diff && !differences.is_empty() { Exit::Wrong } else { Exit::Fine })
+}
+
+fn engine_of(path: &Path) -> Result<Engine, Failure> {
+    let sources = templates_at(path)
+        .map_err(|error| Failure::could_not(format!("{} cannot be read: {error}", path.display())))?;
+    Engine::builder().sources(sources).build().map_err(Failure::wrong)
 }
 
 fn open(args: &Replay) -> Result<Vec<Peekable<Input>>, Failure> {

@@ -318,6 +318,12 @@ impl Engine {
         self.table.bytes() + self.judges.iter().map(Judge::bytes).sum::<usize>()
     }
 
+    /// The metrics that a rule reads, by its id.
+    pub fn metrics_of(&self, rule: &str) -> Vec<String> {
+        let judges = self.judges.iter().filter(|judge| *judge.spec().id == *rule);
+        judges.flat_map(|judge| judge.columns().iter().filter_map(|column| column.metric())).collect()
+    }
+
     /// The labels and names of a series.
     pub fn series_of(&self, id: SeriesId) -> Option<&Arc<Series>> {
         self.table.series(id)
