@@ -112,20 +112,30 @@ pub struct Test {
 }
 
 /// `watchfire replay`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   watchfire replay -c watchfire.yaml --input day.om --json
   watchfire replay -c watchfire.yaml --input host.rec --notifications --json
   watchfire replay -c watchfire.yaml --input gpus.csv --csv host=node --csv gpu=index
   watchfire replay -c watchfire.yaml --input month.rec --report --labels incidents.csv
+  watchfire replay -c watchfire.yaml --input http://127.0.0.1:9090 --from 2026-03-01T00:00:00Z --to 2026-03-02T00:00:00Z
   watchfire replay --diff old/template.yaml new/template.yaml --input month.rec")]
 pub struct Replay {
     /// The configuration whose templates and routes are used
     #[arg(short, long, value_name = "FILE", required_unless_present = "diff")]
     pub config: Option<PathBuf>,
-    /// OpenMetrics text with timestamps (.om), CSV (.csv) or a recording (.rec)
-    #[arg(long, required = true, value_name = "FILE", num_args = 1..)]
+    /// OpenMetrics text with timestamps (.om), CSV (.csv), a recording (.rec), or the address of a Prometheus
+    #[arg(long, required = true, value_name = "FILE|URL", num_args = 1..)]
     pub input: Vec<PathBuf>,
+    /// For a Prometheus: from when, RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub from: Option<watchfire_engine::Time>,
+    /// For a Prometheus: until when, RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub to: Option<watchfire_engine::Time>,
+    /// For a Prometheus: which series, as '{job=\"dcgm\"}'; those of the exporters that Watchfire knows if not given
+    #[arg(long, value_name = "SELECTOR")]
+    pub select: Option<String>,
     /// For CSV: NAME=COLUMN, where a column is named otherwise
     #[arg(long, value_name = "NAME=COLUMN")]
     pub csv: Vec<String>,
@@ -197,6 +207,11 @@ pub struct Status {
 }
 
 /// A duration as options take it.
+pub fn moment(text: &str) -> Result<watchfire_engine::Time, String> {
+    watchfire_engine::clock::parse_rfc3339(text)
+}
+
+/// Reads a duration, as `value_parser`.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     watchfire_engine::door::parse_duration(text)
 }

@@ -6,10 +6,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchfire_core::engine::{Engine as Core, Reloaded};
+use watchfire_core::engine::{Candidate, Engine as Core, Reloaded};
 use watchfire_core::route::{Route, RouteTree};
 use watchfire_core::{
-    Cause, Condition, Effect, Event, Labels, Observation, Occurrence, Sample, Series, SeriesId, Severity, State, Time,
+    Cause, Condition, Effect, Event, Labels, Observation, Occurrence, Reads, Sample, Series, SeriesId, Severity, State,
+    Time,
 };
 use watchfire_notify::{CourierHandle, Db, Receivers};
 use watchfire_sandbox::Sandbox;
@@ -291,9 +292,23 @@ impl Engine {
         views.into_iter().map(alert).collect()
     }
 
+    /// The ids (`template/alert`) of all rules, by name.
+    pub fn rule_ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.made.keys().cloned().collect();
+        ids.sort();
+        ids
+    }
+
     /// The metrics that a rule reads, by its id (`template/alert`).
     pub fn metrics_of(&self, rule: &str) -> Vec<String> {
-        self.core.metrics_of(rule)
+        let pending = self.pending_rules.iter().flat_map(|catalog| &catalog.rules);
+        let pending = pending.filter(|candidate| *candidate.spec().id == *rule);
+        let inputs = pending.filter_map(Candidate::descriptor).flat_map(|said| &said.inputs);
+        let of_pending = inputs.filter_map(|input| match &input.reads {
+            Reads::Metric { name, .. } => Some(name.to_string()),
+            Reads::Event { .. } => None,
+        });
+        of_pending.chain(self.core.metrics_of(rule)).collect()
     }
 
     /// How the engine and its rules do.

@@ -23,6 +23,8 @@ pub fn run(args: &Replay) -> Result<Exit, Failure> {
     let incidents = args.labels.as_deref().map(backtest::read_incidents).transpose().map_err(Failure::wrong)?;
     let mut config = config::read(args.config.as_deref().unwrap_or(Path::new("watchfire.yaml")))?;
     let mut engine = config::builder(&mut config).build().map_err(Failure::wrong)?;
+    let (fetched, _keep) = fetch(args, &metrics(&engine))?;
+    let args = &fetched;
     let mut episodes = Episodes::default();
     let quiet = args.report || args.labels.is_some();
     let mut each = |output: Output| {
@@ -71,7 +73,7 @@ fn report(
     incidents: Option<&[Incident]>,
     span: (Time, Time),
 ) -> Result<(), Failure> {
-    let rules: Vec<String> = engine.status().rules.into_iter().map(|rule| rule.id).collect();
+    let rules = engine.rule_ids();
     let report = backtest::report(found, &rules, &rest.messages, &rest.failures, span);
     let score = incidents.map(|incidents| backtest::score(found, incidents, args.tolerance));
     if args.json {
@@ -94,7 +96,7 @@ fn look(
     found: &[Episode],
     incidents: &[Incident],
 ) -> Result<Vec<Sight>, Failure> {
-    let all: Vec<String> = engine.status().rules.into_iter().flat_map(|rule| engine.metrics_of(&rule.id)).collect();
+    let all = metrics(engine);
     let missed = score.missed.iter().map(|at| {
         let one = &incidents[*at];
         Sight::new(one.start, one.end, all.clone(), one.labels.clone())
@@ -114,6 +116,8 @@ fn look(
 /// Two versions of a template over the same input.
 fn diff(args: &Replay, old: &Path, new: &Path) -> Result<Exit, Failure> {
     let (mut old, mut new) = (engine_of(old)?, engine_of(new)?);
+    let (fetched, _keep) = fetch(args, &[metrics(&old), metrics(&new)].concat())?;
+    let args = &fetched;
     let (mut of_old, mut of_new) = (Episodes::default(), Episodes::default());
     let span = play(
         args,
@@ -136,6 +140,38 @@ fn engine_of(path: &Path) -> Result<Engine, Failure> {
     let sources = templates_at(path)
         .map_err(|error| Failure::could_not(format!("{} cannot be read: {error}", path.display())))?;
     Engine::builder().sources(sources).build().map_err(Failure::wrong)
+}
+
+/// All metrics that an engine's rules read.
+fn metrics(engine: &Engine) -> Vec<String> {
+    engine.rule_ids().iter().flat_map(|rule| engine.metrics_of(rule)).collect()
+}
+
+/// The address of a Prometheus among the inputs.
+fn server(path: &Path) -> Option<&str> {
+    path.to_str().filter(|text| text.starts_with("http://") || text.starts_with("https://"))
+}
+
+/// Fetches what is on servers into files, so that it is asked for once and read like all else.
+fn fetch(args: &Replay, metrics: &[String]) -> Result<(Replay, Option<tempfile::TempDir>), Failure> {
+    let mut args = args.clone();
+    if !args.input.iter().any(|path| server(path).is_some()) {
+        return Ok((args, None));
+    }
+    let (Some(from), Some(to)) = (args.from, args.to) else {
+        return Err(Failure::wrong("a Prometheus as input needs --from and --to"));
+    };
+    let folder = tempfile::tempdir().map_err(Failure::could_not)?;
+    for (at, path) in args.input.iter_mut().enumerate() {
+        let Some(url) = server(path).map(str::to_owned) else { continue };
+        let file = folder.path().join(format!("{at}.om"));
+        let range =
+            backtest::Range { url: &url, from, to, selector: args.select.as_deref(), metrics: metrics.to_vec() };
+        let samples = range.fetch(&file).map_err(Failure::could_not)?;
+        eprintln!("{url}: {samples} samples");
+        *path = file;
+    }
+    Ok((args, Some(folder)))
 }
 
 fn open(args: &Replay) -> Result<Vec<Peekable<Input>>, Failure> {

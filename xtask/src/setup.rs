@@ -56,6 +56,9 @@ pub fn peers() {
     if !has("prometheus-alertmanager") && !apt(&["prometheus-alertmanager"]) {
         say("no prometheus-alertmanager: the tests against a real Alertmanager will skip");
     }
+    if !has("promtool") && !apt(&["prometheus"]) {
+        say("no prometheus: the tests against a real Prometheus will skip");
+    }
     if !has_mail_server() && !install_mail_server() {
         say("no aiosmtpd: the tests against a real SMTP server will skip");
     }

@@ -20,6 +20,14 @@ pub enum Candidate {
 }
 
 impl Candidate {
+    /// What it reads and writes; none where it is the one that is loaded.
+    pub fn descriptor(&self) -> Option<&Descriptor> {
+        match self {
+            Candidate::Same(_) => None,
+            Candidate::New(_, program) => Some(program.descriptor()),
+        }
+    }
+
     /// Its specification.
     pub fn spec(&self) -> &RuleSpec {
         match self {
