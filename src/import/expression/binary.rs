@@ -126,7 +126,9 @@ fn unknown(op: &str, binary: &BinaryExpr) -> Refusal {
     Refusal::new(shorten(binary), format!("a template has no `{op}` here"))
 }
 
+#[expect(clippy::float_cmp, reason = "as Prometheus compares")]
 fn fold(op: &str, a: f64, b: f64) -> Option<f64> {
+    let holds = |holds: bool| f64::from(u8::from(holds));
     Some(match op {
         "+" => a + b,
         "-" => a - b,
@@ -134,6 +136,12 @@ fn fold(op: &str, a: f64, b: f64) -> Option<f64> {
         "/" => a / b,
         "%" => a % b,
         "^" => a.powf(b),
+        "==" => holds(a == b),
+        "!=" => holds(a != b),
+        ">" => holds(a > b),
+        "<" => holds(a < b),
+        ">=" => holds(a >= b),
+        "<=" => holds(a <= b),
         _ => return None,
     })
 }
