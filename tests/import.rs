@@ -101,6 +101,7 @@ fn what_cannot_be_said_is_refused_with_its_reason() {
             "DCGM_FI_DEV_GPU_TEMP{device=\"nvidia0\"} > 1",
             "the label `device` of DCGM_FI_DEV_GPU_TEMP does not pass Watchfire's door",
         ),
+        ("rate(a[1500ms]) > 1", "a window is of whole seconds"),
         ("a >", "it is no PromQL: "),
     ];
     for (expr, reason) in cases {
@@ -123,10 +124,10 @@ fn what_can_be_said_is_said_in_our_words() {
         ("5 < a unless b", "has(a) && 5.0 < a && !has(b)"),
         ("a > 2 and b", "a > 2.0 && has(b)"),
         ("a > 1 or b < -1e20", "has(a) && a > 1.0 || has(b) && b < -1.0e20"),
-        ("-a ^ 2 > bool 1 == 1", "either(-a ** 2.0 > 1.0, 1.0, 0.0) == 1.0"),
+        ("-a ^ 2 > bool 1 == 1", "either(-(a ** 2.0) > 1.0, 1.0, 0.0) == 1.0"),
         ("clamp_max(DCGM_FI_DEV_GPU_UTIL, 50) > 40", "min(gpu_utilization_ratio * 100.0, 50.0) > 40.0"),
         ("up{job=\"node\"} == 0", "up{job=\"node\"} == 0.0"),
-        ("quantile_over_time(0.9, a[1h30m]) > 24 * 60", "promql_quantile_over_time(a, 0.9, \"1h30m\") > 1440.0"),
+        ("quantile_over_time(0.9, a[1h30m]) > 24 * 60", "promql_quantile_over_time(a, 0.9, \"90m\") > 1440.0"),
         ("a - (b - c) > 1", "a - (b - c) > 1.0"),
         ("abs(DCGM_FI_DEV_GPU_UTIL - a) > 1", "abs(gpu_utilization_ratio * 100.0 - a) > 1.0"),
     ];

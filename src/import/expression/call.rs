@@ -1,7 +1,8 @@
 //! Functions.
 
+use std::time::Duration;
+
 use promql_parser::parser::{Call, Expr, MatrixSelector};
-use watchfire_engine::door::format_duration;
 
 use super::super::{Refusal, selector};
 use super::words::{Binds, Text, constant, number};
@@ -82,6 +83,7 @@ impl Walk {
         if name == "quantile_over_time" && !number.is_some_and(|q| (0.0..=1.0).contains(&q)) {
             return Err(Refusal::new(shorten(call), "a quantile is between 0 and 1"));
         }
+        let span = span(*range).ok_or_else(|| Refusal::new(shorten(call), "a window is of whole seconds"))?;
         let read = selector::convert(vs, &mut self.remarks)?;
         #[expect(clippy::float_cmp, reason = "1 is exact")]
         if name == "stdvar_over_time" && read.scale != 1.0 {
@@ -92,7 +94,7 @@ impl Walk {
             .instead("compare stddev_over_time"));
         }
         let beside = number.map(|number| format!("{number:?}, ")).unwrap_or_default();
-        let text = format!("promql_{name}({}, {beside}\"{}\")", read.text, format_duration(*range));
+        let text = format!("promql_{name}({}, {beside}\"{}\")", read.text, span);
         let scale = if keeps_unit { read.scale } else { 1.0 };
         Ok(Value::Vector(self.read(Text::atom(text), scale, read.foreign)))
     }
@@ -123,6 +125,14 @@ impl Walk {
             Value::Scalar { .. } => Err(Refusal::new(shorten(expr), "it is no vector")),
         }
     }
+}
+
+/// A window as an expression has it: one number and one unit.
+fn span(range: Duration) -> Option<String> {
+    let seconds = range.as_secs();
+    let whole = [(86_400, "d"), (3600, "h"), (60, "m"), (1, "s")];
+    let (unit, name) = whole.into_iter().find(|(unit, _)| seconds.is_multiple_of(*unit))?;
+    (range.subsec_nanos() == 0 && seconds > 0).then(|| format!("{}{name}", seconds / unit))
 }
 
 impl Value {

@@ -14,8 +14,8 @@ pub(super) enum Binds {
     Compare,
     Add,
     Multiply,
-    Power,
     Sign,
+    Power,
     Whole,
 }
 
