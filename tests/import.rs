@@ -110,8 +110,20 @@ fn what_cannot_be_said_is_refused_with_its_reason() {
         let refused = &report["templates"][0]["rules"][0]["refused"]["reason"];
         assert!(refused.as_str().unwrap_or_default().starts_with(reason), "{expr}: {refused}");
     }
+    for (levels, reason) in
+        [(15, "it would become more than 16384 bytes"), (20, "it nests deeper than 64"), (2_000, "it has ")]
+    {
+        let report = imported(&format!("groups: [{{name: g, rules: [{{alert: A, expr: '{}'}}]}}]", growing(levels)));
+        let refused = report["templates"][0]["rules"][0]["refused"]["reason"].as_str().unwrap();
+        assert!(refused.starts_with(reason), "{refused}");
+    }
     let report = imported("groups: [{name: g, rules: [{record: a:b, expr: a > 1}]}]");
     assert_eq!(report["templates"][0]["rules"][0]["outcome"], "not_converted");
+}
+
+/// Each level doubles what it becomes.
+fn growing(levels: usize) -> String {
+    (0..levels).fold("a".to_owned(), |inner, _| format!("(({inner} or b) > 0)"))
 }
 
 #[test]

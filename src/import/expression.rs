@@ -130,9 +130,13 @@ impl Walk {
         if self.depth > DEPTH_MAX {
             return Err(Refusal::new("", format!("it nests deeper than {DEPTH_MAX}")));
         }
-        let value = self.value_of(expr);
+        let value = self.value_of(expr)?;
         self.depth -= 1;
-        value
+        // An `or` has its condition twice: nested ones would grow without end.
+        if value.bytes() > EXPRESSION_BYTES_MAX {
+            return Err(Refusal::new(shorten(expr), format!("it would become more than {EXPRESSION_BYTES_MAX} bytes")));
+        }
+        Ok(value)
     }
 
     fn value_of(&mut self, expr: &Expr) -> Result<Value, Refusal> {
@@ -166,6 +170,16 @@ impl Walk {
     fn read(&self, text: Text, scale: f64, foreign: String) -> Vector {
         let present = self.is_partial.then(|| Text::atom(format!("has({})", text.0)));
         Vector { present, reads: vec![text.0.clone()], value: text, scale, metrics: vec![foreign] }
+    }
+}
+
+impl Value {
+    /// How long its texts are.
+    fn bytes(&self) -> usize {
+        match self {
+            Value::Scalar { text, .. } => text.0.len(),
+            Value::Vector(vector) => vector.value.0.len() + vector.present.as_ref().map_or(0, |text| text.0.len()),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod write;
 use std::time::Duration;
 
 use serde::Serialize;
+use watchfire_engine::Engine;
 use watchfire_engine::door::Errors;
 
 use rules_file::{Alert, Read};
@@ -111,8 +112,31 @@ pub fn convert(file: &str, text: &str, options: &Options) -> Result<Imported, Er
         };
         rules.push(report);
     }
+    keep_sound(file, options, &mut written, &mut rules);
     let template = (!written.is_empty()).then(|| write::template(file, options, &written));
     Ok(Imported { template, rules })
+}
+
+/// Takes out what the engine would not load: one rule must not cost its reader the template.
+fn keep_sound(file: &str, options: &Options, written: &mut Vec<Converted>, reports: &mut [RuleReport]) {
+    if unsound(&write::template(file, options, written)).is_none() {
+        return;
+    }
+    written.retain(|rule| {
+        let Some(why) = unsound(&write::template(file, options, std::slice::from_ref(rule))) else { return true };
+        let report = reports.iter_mut().find(|report| report.alert.as_deref() == Some(&rule.alert));
+        if let Some(report) = report {
+            let refused = Refusal::new(&rule.when, format!("the engine does not take what it became: {why}"));
+            (report.alert, report.outcome, report.refused) = (None, Outcome::NotConverted, Some(refused));
+        }
+        false
+    });
+}
+
+/// What is wrong with a template.
+fn unsound(template: &str) -> Option<String> {
+    let why = Engine::builder().template_text("template.yaml", template).check().err()?;
+    Some(why.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// A rule as the template will have it.

@@ -118,7 +118,14 @@ fn value(operand: &str, metrics: &[String]) -> Result<Action, String> {
     match operand {
         "$value" | ".Value" => Ok(Action::new("value")),
         "$labels" | ".Labels" => Ok(Action::new("labels")),
-        quoted if quoted.starts_with(['"', '`']) => Ok(Action::new(format!("'{}'", quoted.trim_matches(['"', '`'])))),
+        quoted if quoted.starts_with(['"', '`']) => {
+            let plain = quoted.trim_matches(['"', '`']);
+            // Go's escapes are not all MiniJinja's.
+            let is_plain = !plain.contains(['\\', '\'']);
+            is_plain
+                .then(|| Action::new(format!("'{plain}'")))
+                .ok_or_else(|| format!("a template has no text {quoted}"))
+        }
         number if number.parse::<f64>().is_ok() => Ok(Action::new(number)),
         other => Err(format!("a template has no `{other}`")),
     }
@@ -212,6 +219,7 @@ mod tests {
             ("{{ printf \"%.2f %s\" $value }}", "a template has no `printf \"%.2f %s\"`"),
             ("{{ printf \"%5.1f\" $value }}", "a template has no `printf \"%5.1f\"`"),
             ("{{ $labels.err_msg }}", "the label `err_msg` does not pass Watchfire's door"),
+            ("{{ \"it's\" }}", "a template has no text \"it's\""),
             ("{{ (index $labels 0) }}", "`(index $labels 0)` has brackets"),
             ("{{ $value", "a `{{` has no `}}`"),
         ];
