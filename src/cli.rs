@@ -95,12 +95,13 @@ pub struct Check {
 #[command(after_help = "Examples:
   watchfire test                       the templates that Watchfire ships
   watchfire test templates/ --filter near-miss
-  watchfire test templates/ --update   write what happens now into `expect`")]
+  watchfire test templates/ --update   write what happens now into `expect`
+  watchfire test templates/ --junit results.xml")]
 pub struct Test {
     /// Template files, or folders with templates; if none is given the template of this folder, else the shipped ones
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Only scenarios whose file or name contains this
+    /// Only scenarios whose file, name or one of whose alerts contains this
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
     /// Bless: replace `expect` by what happened
@@ -109,6 +110,9 @@ pub struct Test {
     /// One JSON line per scenario
     #[arg(long)]
     pub json: bool,
+    /// Write the results as JUnit's XML too
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 }
 
 /// `watchfire replay`

@@ -197,12 +197,21 @@ impl Builder {
     ///
     /// # Errors
     /// The first thing that is wrong; of templates, all.
-    pub fn build(mut self) -> Result<Engine, BuildError> {
+    pub fn build(self) -> Result<Engine, BuildError> {
+        self.build_seeing(&mut |_| Ok(()))
+    }
+
+    /// As [`Builder::build`], where the catalogue is looked at, and may be refused, before anything is started.
+    pub(crate) fn build_seeing(
+        mut self,
+        look: &mut dyn FnMut(&Catalog) -> Result<(), BuildError>,
+    ) -> Result<Engine, BuildError> {
         if !self.problems.is_empty() {
             return Err(self.problems.remove(0));
         }
         let sandbox = self.sandbox()?;
         let catalog = self.catalog(&sandbox)?;
+        look(&catalog)?;
         let names: Vec<String> = self.receivers.iter().flatten().map(|receiver| receiver.name.clone()).collect();
         let routes =
             self.routes.take().unwrap_or_else(|| RouteTree::to(names.first().map_or("default", String::as_str)));

@@ -7,6 +7,7 @@ use watchfire_core::RuleSpec;
 use watchfire_core::engine::{Candidate, check_rule};
 use watchfire_door::{Errors, Node};
 use watchfire_sandbox::{ExpressionSpec, Module, Sandbox, SettingProblem};
+use watchfire_template::scenario::Reads;
 use watchfire_template::{Annotations, ModuleRef, Template, TemplateRule};
 
 pub use crate::load::TemplateSource;
@@ -26,6 +27,8 @@ pub struct Catalog {
     pub(crate) made: HashMap<String, Made>,
     /// The texts of each rule, by its id.
     pub(crate) texts: HashMap<String, Annotations>,
+    /// What the rules read, those included that [`Catalog::only`] left out.
+    pub(crate) reads: Reads,
     /// Templates that could not be taken: their file and what is wrong.
     pub broken: Vec<(String, Errors)>,
 }
@@ -119,6 +122,7 @@ impl Catalog {
             self.texts.insert(rule.spec.id.to_string(), rule.annotations.clone());
         }
         for (made, candidate) in rules {
+            note_reads(&mut self.reads, &candidate);
             self.made.insert(made.spec.id.to_string(), made);
             self.rules.push(candidate);
         }
@@ -160,6 +164,19 @@ fn needs_newer(text: &str) -> Option<String> {
     let wanted = top_value(text, "min_version:")?;
     let numbers = |version: &str| version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>();
     (numbers(&wanted) > numbers(env!("CARGO_PKG_VERSION"))).then_some(wanted)
+}
+
+/// Of a rule that stays as it is nothing is noted: scenarios run on rules that are all new.
+fn note_reads(reads: &mut Reads, rule: &Candidate) {
+    let Some(descriptor) = rule.descriptor() else { return };
+    reads.labels.extend(rule.spec().labels.iter().map(|(name, _)| name.to_owned()));
+    reads.labels.extend(descriptor.group_by.iter().map(ToString::to_string));
+    for input in &descriptor.inputs {
+        match &input.reads {
+            watchfire_core::Reads::Metric { name, .. } => reads.metrics.insert(name.to_string()),
+            watchfire_core::Reads::Event { kind, .. } => reads.kinds.insert(kind.to_string()),
+        };
+    }
 }
 
 impl Loader<'_> {

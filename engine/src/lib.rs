@@ -30,6 +30,7 @@
 //! - **Signals:** none is handled, unless [`Builder::signal_handlers`] allows it for speed.
 //! - **Globals:** none. Any number of engines run side by side.
 
+mod bless;
 mod builder;
 mod catalog;
 pub mod clock;

@@ -5,31 +5,51 @@ use std::collections::VecDeque;
 use crate::scenario::{Expected, Seen};
 use crate::timeline;
 
+/// What is not as expected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The expectations that nothing was seen for, by their number.
+    pub missing: Vec<usize>,
+    /// The transitions that nothing expects, by their number.
+    pub unexpected: Vec<usize>,
+    /// For each transition, the number of the expectation that it is taken for.
+    pub partner: Vec<Option<usize>>,
+}
+
 /// Compares what was expected with what was seen: one for one and in order, where transitions of one moment stand in
 /// any order. Expectations that all have a moment may be written in any order.
+pub fn difference(expect: &[Expected], seen: &[Seen]) -> Option<Difference> {
+    let mut order: Vec<usize> = (0..expect.len()).collect();
+    if expect.iter().all(|expected| expected.at.is_some()) {
+        order.sort_by_key(|at| expect[*at].at);
+    }
+    let wanted: Vec<&Expected> = order.iter().map(|at| &expect[*at]).collect();
+    if wanted.len() == seen.len() && moments_agree(&wanted, seen) {
+        return None;
+    }
+    let partner = pair(&wanted, &seen.iter().collect::<Vec<_>>());
+    let partner: Vec<Option<usize>> = partner.into_iter().map(|at| at.map(|at| order[at])).collect();
+    let missing = (0..expect.len()).filter(|at| !partner.contains(&Some(*at))).collect();
+    let unexpected = (0..seen.len()).filter(|at| partner[*at].is_none()).collect();
+    Some(Difference { missing, unexpected, partner })
+}
+
+/// As [`difference`], told in words.
 ///
 /// # Errors
-/// A small diagram of both time lines.
+/// What is missing, and what is there and was not expected.
 pub fn compare(expect: &[Expected], seen: &[Seen]) -> Result<(), String> {
-    let mut wanted: Vec<&Expected> = expect.iter().collect();
-    if expect.iter().all(|expected| expected.at.is_some()) {
-        wanted.sort_by_key(|expected| expected.at);
+    difference(expect, seen).map_or(Ok(()), |difference| Err(difference.in_words(expect, seen)))
+}
+
+impl Difference {
+    /// The transitions that are missing, and those that nothing expects, one line each.
+    pub fn in_words(&self, expect: &[Expected], seen: &[Seen]) -> String {
+        let missing: Vec<&Expected> = self.missing.iter().map(|at| &expect[*at]).collect();
+        let left: Vec<&Seen> = self.unexpected.iter().map(|at| &seen[*at]).collect();
+        let order = if missing.is_empty() && left.is_empty() { "the order differs\n" } else { "" };
+        timeline::list(seen, &missing, &left) + order
     }
-    if wanted.len() == seen.len() && moments_agree(&wanted, seen) {
-        return Ok(());
-    }
-    let seen_all: Vec<&Seen> = seen.iter().collect();
-    let partner = pair(&wanted, &seen_all);
-    let missing: Vec<&Expected> = wanted
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| !partner.contains(&Some(*at)))
-        .map(|(_, expected)| *expected)
-        .collect();
-    let left: Vec<&Seen> =
-        seen.iter().zip(&partner).filter(|(_, partner)| partner.is_none()).map(|(seen, _)| seen).collect();
-    let order = if missing.is_empty() && left.is_empty() { "the order differs\n" } else { "" };
-    Err(timeline::diagram(expect, seen, &missing, &left) + order)
 }
 
 /// Whether the transitions of each moment are those that are expected next. There are as many of both.

@@ -3,6 +3,7 @@
 mod annotations;
 mod compare;
 mod parameters;
+mod picture;
 mod read;
 mod rule;
 pub mod scenario;

@@ -1,12 +1,14 @@
 //! Scenarios: samples in, alerts out, on one virtual time line.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use watchfire_core::{Cause, Labels, Occurrence, Series, Severity, State, Time, Transition};
 use watchfire_door::{Errors, Map, Node, Place, format_duration, nearest};
 
-pub use crate::compare::compare;
+pub use crate::compare::{Difference, compare, difference};
+pub use crate::picture::picture;
 use crate::timeline::{self, VALUES_MAX, values};
 
 /// Moment 0 of each scenario: 2026-01-01T00:00:00Z.
@@ -34,8 +36,10 @@ pub struct Scenario {
     pub events: Vec<Occurrence>,
     /// All transitions that must be seen, in order; those of the same moment in any order.
     pub expect: Vec<Expected>,
-    /// The line and column of `expect:`, for `--update`.
-    pub expect_place: Place,
+    /// Whether there is an `expect:`; without one nothing can pass, but what happens can be written.
+    pub is_expecting: bool,
+    /// Alerts of the rules that must fail (trap, or run out of their budget).
+    pub expect_failures: Vec<String>,
     /// Only these rules run; all if empty.
     pub rules: Vec<String>,
     /// The template's parameters.
@@ -44,9 +48,35 @@ pub struct Scenario {
     pub end: Time,
     /// The alerts' names under `rules:` and `expect:`, and where they stand.
     named: Vec<(String, Place)>,
+    /// The metrics of the series, the kinds of the events and the labels of what is expected, and where they stand.
+    mentions: Vec<(Mention, String, Place)>,
+}
+
+/// What a scenario names besides alerts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mention {
+    Metric,
+    Kind,
+    Label,
+}
+
+/// What the rules of a template read, and the labels that they add.
+#[derive(Clone, Debug, Default)]
+pub struct Reads {
+    /// Names of metrics.
+    pub metrics: BTreeSet<String>,
+    /// Kinds of events.
+    pub kinds: BTreeSet<String>,
+    /// Names of labels.
+    pub labels: BTreeSet<String>,
 }
 
 impl Scenario {
+    /// Whether an alert that it names contains `part`.
+    pub fn names(&self, part: &str) -> bool {
+        self.named.iter().any(|(name, _)| name.contains(part))
+    }
+
     /// Refuses names under `rules:` and `expect:` that are none of `alerts`: a scenario of a rule that is not there
     /// would pass where nothing is expected.
     pub fn check_names(&self, alerts: &[&str], errors: &mut Errors) {
@@ -58,6 +88,37 @@ impl Scenario {
                 None => errors.add(place, message),
             }
         }
+    }
+}
+
+impl Scenario {
+    /// Refuses series and events that no rule reads, and labels that no alert can have: a scenario with them would
+    /// show nothing of what it seems to show.
+    pub fn check_reads(&self, reads: &Reads, errors: &mut Errors) {
+        let series = self.series.iter().map(|(series, _)| &series.labels);
+        let labels = series.chain(self.events.iter().map(|event| &event.labels));
+        let mut names: BTreeSet<String> = labels.flat_map(Labels::iter).map(|(name, _)| name.to_owned()).collect();
+        names.extend(reads.labels.iter().cloned());
+        for (mention, name, place) in &self.mentions {
+            let (known, what) = match mention {
+                Mention::Metric => (&reads.metrics, "no rule of the template reads the metric"),
+                Mention::Kind => (&reads.kinds, "no rule of the template reads events of the kind"),
+                Mention::Label => (&names, "no series, event or rule has the label"),
+            };
+            if !known.contains(name) {
+                refuse(name, place, what, known, errors);
+            }
+        }
+    }
+}
+
+fn refuse(name: &str, place: &Place, what: &str, known: &BTreeSet<String>, errors: &mut Errors) {
+    let all = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let expected = if all.is_empty() { "none is known".to_owned() } else { format!("expected one of {all}") };
+    let message = format!("{what} `{name}`; {expected}");
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => errors.hint(place, message, format!("did you mean `{near}`?")),
+        None => errors.add(place, message),
     }
 }
 
@@ -82,6 +143,8 @@ pub struct Expected {
     pub note: Option<String>,
     /// Its summary.
     pub summary: Option<String>,
+    /// Where it stands.
+    pub place: Option<Place>,
 }
 
 /// One transition that was seen.
@@ -99,15 +162,22 @@ pub fn read(file: &str, text: &str, errors: &mut Errors) -> Option<Scenario> {
     let place = map.place().clone();
     let name = map.require("scenario", errors).and_then(|node| node.word(errors));
     let interval = map.require("interval", errors).and_then(|node| crate::read::interval(&node, errors));
-    let series = read_series(&mut map, errors);
+    let mut mentions = Vec::new();
+    let series = read_series(&mut map, &mut mentions, errors);
     let events: Vec<Occurrence> =
-        list(&mut map, "events", errors).iter().filter_map(|node| event(node, errors)).collect();
+        list(&mut map, "events", errors).iter().filter_map(|node| event(node, &mut mentions, errors)).collect();
     let rules = list(&mut map, "rules", errors);
     let mut named: Vec<(String, Place)> =
         rules.iter().filter_map(|node| Some((node.word(errors)?, node.place().clone()))).collect();
     let rules = named.iter().map(|(name, _)| name.clone()).collect();
-    let expect_node = map.require("expect", errors);
-    let expect = read_expect(expect_node.as_ref(), &mut named, errors);
+    let failing = list(&mut map, "expect_failures", errors);
+    let failing: Vec<(String, Place)> =
+        failing.iter().filter_map(|node| Some((node.word(errors)?, node.place().clone()))).collect();
+    let expect_failures = failing.iter().map(|(name, _)| name.clone()).collect();
+    named.extend(failing);
+    let expect_node = map.take("expect");
+    let is_expecting = expect_node.is_some();
+    let expect = read_expect(expect_node.as_ref(), &mut named, &mut mentions, errors);
     let parameters = map.take("parameters").and_then(|node| node.map(errors)).map(Map::entries).unwrap_or_default();
     let end = map.take("end").and_then(|node| node.duration(errors)).unwrap_or_default();
     map.finish(errors);
@@ -120,11 +190,13 @@ pub fn read(file: &str, text: &str, errors: &mut Errors) -> Option<Scenario> {
         series,
         events,
         expect,
-        expect_place: expect_node?.place().clone(),
+        expect_failures,
+        is_expecting,
         rules,
         parameters: parameters.into_iter().map(|(name, _, node)| (name, node)).collect(),
         end: START + span,
         named,
+        mentions,
     })
 }
 
@@ -153,13 +225,16 @@ fn list(map: &mut Map, key: &str, errors: &mut Errors) -> Vec<Node> {
 /// A series with its values.
 type Valued = (Arc<Series>, Vec<Option<f64>>);
 
-fn read_series(map: &mut Map, errors: &mut Errors) -> Vec<Valued> {
+type Mentions = Vec<(Mention, String, Place)>;
+
+fn read_series(map: &mut Map, mentions: &mut Mentions, errors: &mut Errors) -> Vec<Valued> {
     let stale_after = map.take("stale_after").and_then(|node| node.duration(errors));
     let stale_after = stale_after.unwrap_or(Series::STALE_AFTER_DEFAULT);
     let mut room = VALUES_MAX;
     let mut series = Vec::new();
     for node in list(map, "series", errors) {
         let Some(one) = one_series(&node, stale_after, room, errors) else { continue };
+        mentions.push((Mention::Metric, one.0.metric.to_string(), node.place_of("metric")));
         room -= one.1.len();
         series.push(one);
     }
@@ -181,10 +256,11 @@ fn labels(map: &mut Map, errors: &mut Errors) -> Labels {
     Labels::new(entries.into_iter().filter_map(|(name, _, node)| Some((name, node.text(errors)?))))
 }
 
-fn event(node: &Node, errors: &mut Errors) -> Option<Occurrence> {
+fn event(node: &Node, mentions: &mut Mentions, errors: &mut Errors) -> Option<Occurrence> {
     let mut map = node.map(errors)?;
     let at = map.require("at", errors).and_then(|node| node.duration(errors));
     let kind = map.require("kind", errors).and_then(|node| node.word(errors));
+    mentions.extend(kind.iter().map(|kind| (Mention::Kind, kind.clone(), node.place_of("kind"))));
     let code = map.require("code", errors).and_then(|node| node.parse_with(errors, code));
     let job = map.take("job").and_then(|node| node.word(errors));
     let labels = labels(&mut map, errors);
@@ -196,10 +272,18 @@ fn code(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("{text:?} is no code; expected a whole number from 0 to {}", u32::MAX))
 }
 
-fn read_expect(node: Option<&Node>, named: &mut Vec<(String, Place)>, errors: &mut Errors) -> Vec<Expected> {
+fn read_expect(
+    node: Option<&Node>,
+    named: &mut Vec<(String, Place)>,
+    mentions: &mut Mentions,
+    errors: &mut Errors,
+) -> Vec<Expected> {
     let mut expect = Vec::new();
     for node in node.and_then(|node| node.list(errors)).unwrap_or_default() {
         let Some(one) = expected(&node, errors) else { continue };
+        let label = |name: &str| (Mention::Label, name.to_owned(), node.place_of(&format!("labels.{name}")));
+        let is_own = one.alert.starts_with(OWN_ALERTS);
+        mentions.extend(one.labels.iter().filter(|_| !is_own).map(|(name, _)| label(name)));
         if !one.alert.is_empty() {
             named.push((one.alert.clone(), node.place_of("alert")));
         }
@@ -220,6 +304,7 @@ fn expected(node: &Node, errors: &mut Errors) -> Option<Expected> {
         labels: labels(&mut map, errors),
         note: map.take("note").and_then(|node| node.text(errors)),
         summary: map.take("summary").and_then(|node| node.text(errors)),
+        place: Some(node.place().clone()),
     };
     map.finish(errors);
     Some(expected)

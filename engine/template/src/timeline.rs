@@ -11,19 +11,56 @@ use crate::scenario::{Expected, START, Seen};
 /// The most values of all series of a scenario.
 pub const VALUES_MAX: usize = 1_000_000;
 
+/// How deep groups of values may stand in each other.
+const GROUPS_MAX: usize = 8;
+
 /// Reads values: `v`, `vxN`, `a..bxN` (N values from a to b), `a+bxN` and `a-bxN` (a, then N steps, as in Prometheus'
-/// rule tests), `_` and `_xN` for gaps, `stale`, `NaN`, `+Inf`. There may be `room` of them.
+/// rule tests), `_` and `_xN` for gaps, `stale`, `reset` (a counter that begins anew at 0), `NaN`, `+Inf`, and
+/// `(...)xN` for a group N times. There may be `room` of them.
 pub fn values(text: &str, room: usize) -> Result<Vec<Option<f64>>, String> {
-    let mut values = Vec::new();
-    for word in text.split_whitespace() {
-        let refuse = || format!("{word:?} is no value; expected 70, 70x8, 70..90x5, 0+10x6, _x3 or stale");
-        let more = expand(word).ok_or_else(refuse)?;
-        values.extend(more);
-        if values.len() > room {
-            return Err(format!("the scenario has more than {VALUES_MAX} values"));
+    let spaced = text.replace('(', " ( ").replace(')', " ) ");
+    let mut open: Vec<Vec<Option<f64>>> = vec![Vec::new()];
+    let mut words = spaced.split_whitespace();
+    while let Some(word) = words.next() {
+        let more = match word {
+            "(" if open.len() > GROUPS_MAX => {
+                return Err(format!("groups of values stand more than {GROUPS_MAX} deep"));
+            }
+            "(" => {
+                open.push(Vec::new());
+                continue;
+            }
+            ")" => close(&mut open, words.next(), room)?,
+            word => expand(word).ok_or_else(|| {
+                format!("{word:?} is no value; expected 70, 70x8, 70..90x5, 0+10x6, (70 90)x5, _x3, stale or reset")
+            })?,
+        };
+        let Some(last) = open.last_mut() else { break };
+        last.extend(more);
+        if open.iter().map(Vec::len).sum::<usize>() > room {
+            return Err(too_many());
         }
     }
-    Ok(values)
+    match open.len() {
+        1 => Ok(open.pop().unwrap_or_default()),
+        _ => Err("a `(` of the values is not closed; expected (70 90)x5".to_owned()),
+    }
+}
+
+/// Ends the innermost group: its values as often as `times`, written `xN`, says.
+fn close(open: &mut Vec<Vec<Option<f64>>>, times: Option<&str>, room: usize) -> Result<Vec<Option<f64>>, String> {
+    let group = if open.len() > 1 { open.pop() } else { None };
+    let group = group.ok_or("a `)` of the values closes nothing; expected (70 90)x5")?;
+    let times = times.and_then(|word| word.strip_prefix('x')).and_then(|times| times.parse::<usize>().ok());
+    let times = times.ok_or("a group of values is not followed by how often; expected (70 90)x5")?;
+    match group.len().checked_mul(times).filter(|count| *count <= room) {
+        Some(_) => Ok(group.repeat(times)),
+        None => Err(too_many()),
+    }
+}
+
+fn too_many() -> String {
+    format!("the scenario has more than {VALUES_MAX} values")
 }
 
 fn expand(word: &str) -> Option<Vec<Option<f64>>> {
@@ -34,6 +71,9 @@ fn expand(word: &str) -> Option<Vec<Option<f64>>> {
     let once = times.unwrap_or(1);
     if body == "_" {
         return Some(vec![None; once]);
+    }
+    if body == "reset" {
+        return Some(vec![Some(0.0); once]);
     }
     if body == "stale" {
         return Some(vec![Some(f64::from_bits(STALE_MARKER)); once]);
@@ -54,39 +94,26 @@ fn ramp(from: f64, to: f64, count: usize) -> Vec<Option<f64>> {
     (0..count).map(|n| Some(from + (to - from) * n as f64 / steps)).collect()
 }
 
-/// Both time lines, with what is missing and what is too much.
-pub fn diagram(expect: &[Expected], seen: &[Seen], missing: &[&Expected], left: &[&Seen]) -> String {
-    let mut text = "expected                                 seen\n".to_owned();
-    let mut rows: Vec<(Option<Time>, String, String)> = Vec::new();
-    rows.extend(expect.iter().filter(|expected| expected.at.is_none() || missing.contains(expected)).map(|expected| {
-        let mark = if missing.contains(&expected) { "-" } else { " " };
-        (expected.at, format!("{mark} {}", wanted(expected)), String::new())
-    }));
-    rows.extend(seen.iter().map(|seen| {
-        let extra = left.iter().any(|one| std::ptr::eq(*one, seen));
-        let time = Some(seen.transition.time);
-        if extra {
-            (time, String::new(), format!("+ {}", got(seen)))
-        } else {
-            (time, format!("  {}", got(seen)), format!("  {}", got(seen)))
-        }
-    }));
-    rows.sort_by_key(|(time, ..)| *time);
-    for (_, left, right) in rows {
-        let _ = writeln!(text, "{left:<40} {right}");
-    }
+/// What is missing and what is too much, one line each: where it was expected, and of which rule it is.
+pub fn list(seen: &[Seen], missing: &[&Expected], left: &[&Seen]) -> String {
+    let mut text = String::new();
     for expected in missing {
+        let place = expected.place.as_ref().map(|place| format!("  expected at {place}")).unwrap_or_default();
+        let _ = writeln!(text, "- {}{place}", wanted(expected));
         let near = seen.iter().find(|seen| {
             *seen.transition.alert.alert == *expected.alert && expected.at.is_none_or(|at| at == seen.transition.time)
         });
         if let Some(near) = near {
-            let _ = writeln!(text, "nearest to `{}`: {}", wanted(expected), expectation(near, &Labels::default()));
+            let _ = writeln!(text, "  nearest: {}", expectation(near, &Labels::default()));
         }
+    }
+    for seen in left {
+        let _ = writeln!(text, "+ {}  not expected, of rule {}", got(seen), seen.transition.alert.rule);
     }
     text
 }
 
-fn since_start(time: Time) -> String {
+pub(crate) fn since_start(time: Time) -> String {
     format_duration(time.since(START))
 }
 
@@ -133,7 +160,10 @@ mod tests {
 
     #[test]
     fn reads_the_notation() {
-        let cases: [(&str, &[f64]); 8] = [
+        let cases: [(&str, &[f64]); 11] = [
+            ("(70 90)x2", &[70.0, 90.0, 70.0, 90.0]),
+            ("1 ((2)x2 3)x2", &[1.0, 2.0, 2.0, 3.0, 2.0, 2.0, 3.0]),
+            ("8+1x1 reset 1", &[8.0, 9.0, 0.0, 1.0]),
             ("70", &[70.0]),
             ("70x3", &[70.0, 70.0, 70.0]),
             ("1..3x3", &[1.0, 2.0, 3.0]),
@@ -151,14 +181,27 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_value() {
-        for text in ["hot", "70x", "1..3", "x3", "1..3x99999999", "0+x3"] {
+        for text in [
+            "hot",
+            "70x",
+            "1..3",
+            "x3",
+            "1..3x99999999",
+            "0+x3",
+            "(1",
+            "1)x2",
+            "(1)",
+            "(1)x9999999",
+            "((1x1000)x1000)x2",
+            "(((((((((1)x1)x1)x1)x1)x1)x1)x1)x1)x1",
+        ] {
             assert!(values(text, VALUES_MAX).is_err(), "{text}");
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn no_text_is_a_reason_to_panic(text in "[0-9x.+_ aestl\\-]{0,40}") {
+        fn no_text_is_a_reason_to_panic(text in "[0-9x.+_ aestl()\\-]{0,40}") {
             let _ = values(&text, VALUES_MAX);
         }
     }

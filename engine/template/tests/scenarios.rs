@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use watchfire_core::{AlertView, Labels, Severity, State, Transition};
 use watchfire_door::Errors;
-use watchfire_template::scenario::{START, Scenario, Seen, compare, read, to_yaml};
+use watchfire_template::scenario::{START, Scenario, Seen, compare, difference, picture, read, to_yaml};
 
 fn scenario(text: &str) -> (Option<Scenario>, String) {
     let mut errors = Errors::default();
@@ -24,16 +24,15 @@ fn each_mistake_is_told_at_its_place() {
         ("interval: 0s\nexpect: []", "2:11: `interval` must be longer than 0s"),
         (
             "intervall: 1s\nexpect: []",
-            "1:1: missing key `interval`\n2:1: unknown key `intervall`; expected one of scenario, interval, stale_after, series, events, rules, expect, parameters, end\n  hint: did you mean `interval`?",
+            "1:1: missing key `interval`\n2:1: unknown key `intervall`; expected one of scenario, interval, stale_after, series, events, rules, expect_failures, expect, parameters, end\n  hint: did you mean `interval`?",
         ),
-        ("interval: 1s", "1:1: missing key `expect`"),
         (
             "interval: 1s\nexpect: [{at: 1s, state: on, severity: bad, valu: 1}]",
             "3:10: missing key `alert`\n3:26: \"on\" is none of inactive, pending, firing, resolved, unknown\n3:40: \"bad\" is none of info, warning, critical, emergency\n3:45: unknown key `valu`; expected one of at, alert, state, severity, cause, value, labels, note, summary\n  hint: did you mean `value`?",
         ),
         (
             "interval: 1s\nseries: [{metric: m, values: 70 hot}]\nexpect: []",
-            "3:30: \"hot\" is no value; expected 70, 70x8, 70..90x5, 0+10x6, _x3 or stale",
+            "3:30: \"hot\" is no value; expected 70, 70x8, 70..90x5, 0+10x6, (70 90)x5, _x3, stale or reset",
         ),
         (
             "interval: 1s\nseries: [{metric: m, values: 1x600000}, {metric: n, values: 1x600000}]\nexpect: []",
@@ -128,6 +127,22 @@ fn all_that_is_expected_is_seen_in_order_and_nothing_else() {
         let why = compared(expect, &both).unwrap_err();
         assert!(why.contains(part), "{expect}:\n{why}");
     }
+}
+
+#[test]
+fn a_failure_is_drawn_with_its_values_and_places() {
+    use State::{Firing, Pending, Resolved};
+    let seen = [seen(3, "0", Pending), seen(9, "0", Firing), seen(11, "0", Resolved), seen(12, "1", Firing)];
+    let text = "scenario: s\ninterval: 1s\nseries:\n  - {metric: temp, labels: {gpu: \"0\"}, values: \"70x3 90.25x9 _ stale\"}\nexpect:\n  - {at: 3s, alert: Hot, state: pending}\n  - {at: 7s, alert: Hot, state: firing, severity: critical}\n  - {at: 11s, alert: Hot, state: resolved}\n";
+    let scenario = scenario(text).0.unwrap();
+    let found = difference(&scenario.expect, &seen).unwrap();
+    let text = picture(&scenario, &seen, &found) + &found.in_words(&scenario.expect, &seen);
+    let expected = include_str!("picture.txt");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/picture.txt"), text).unwrap();
+        return;
+    }
+    assert_eq!(text, expected);
 }
 
 #[test]
