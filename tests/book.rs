@@ -126,6 +126,16 @@ fn a_template_in_five_minutes() {
 }
 
 #[test]
+fn a_rule_in_rhai() {
+    follow("tutorial/rhai.md");
+}
+
+#[test]
+fn a_rule_in_rust() {
+    follow("tutorial/rust.md");
+}
+
+#[test]
 fn a_page_that_is_wrong_is_seen() {
     assert!(says("a [..] c\n...\nz\n", "a b c\n1\n2\nz\n"));
     assert!(!says("a\n", "a\nb\n"));
