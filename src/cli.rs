@@ -38,6 +38,8 @@ pub enum Command {
     Inspect(crate::commands::inspect::Inspect),
     /// Validate configuration files and templates; lists every error
     Check(Check),
+    /// Write down what templates and modules are now, for `--locked`
+    Lock(crate::commands::lock::Lock),
     /// Run the scenarios of templates
     Test(Test),
     /// Convert what other systems have, such as the alerting rules of Prometheus
@@ -88,6 +90,9 @@ pub struct Check {
     /// Print {"errors": [{"file", "line", "column", "message", "hint"}]}
     #[arg(long)]
     pub json: bool,
+    /// Refuse templates and modules that are not as `watchfire lock` wrote them down
+    #[arg(long)]
+    pub locked: bool,
 }
 
 /// `watchfire test`
@@ -113,6 +118,9 @@ pub struct Test {
     /// Write the results as JUnit's XML too
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Refuse templates and modules that are not as `watchfire lock` wrote them down
+    #[arg(long)]
+    pub locked: bool,
 }
 
 /// `watchfire replay`
@@ -164,6 +172,9 @@ pub struct Replay {
     /// With --diff: exit 1 where anything differs
     #[arg(long)]
     pub fail_on_diff: bool,
+    /// Refuse templates and modules that are not as `watchfire lock` wrote them down
+    #[arg(long)]
+    pub locked: bool,
 }
 
 /// `watchfire run`
@@ -177,6 +188,9 @@ pub struct Run {
     /// Where the source is a recording: end with it
     #[arg(long)]
     pub exit_at_end: bool,
+    /// Refuse templates and modules that are not as `watchfire lock` wrote them down
+    #[arg(long)]
+    pub locked: bool,
 }
 
 /// `watchfire record`

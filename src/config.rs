@@ -27,6 +27,7 @@ pub fn read(file: &Path) -> Result<Config, Failure> {
 pub fn builder(config: &mut Config) -> Builder {
     let builder = Engine::builder()
         .sources(std::mem::take(&mut config.templates))
+        .shadow(std::mem::take(&mut config.shadow))
         .parameters(std::mem::take(&mut config.given))
         .signal_handlers(true);
     match config.route.take() {

@@ -12,6 +12,7 @@ mod import;
 #[cfg(feature = "oci")]
 mod oci;
 mod playback;
+mod locking;
 mod print;
 mod replaying;
 mod serve;

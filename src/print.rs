@@ -72,6 +72,7 @@ pub fn message_json(message: &watchfire_engine::notify::Message) -> String {
 pub fn trouble(output: &Output) -> Option<String> {
     match output {
         Output::RuleFailed { rule, failure, quarantined, .. } => Some(failed(rule, failure, *quarantined)),
+        Output::StateMigrated { rule, migration } => Some(format!("rule {rule} {migration}")),
         Output::RuleRecovered { rule } => Some(format!("rule {rule} answers again")),
         _ => None,
     }

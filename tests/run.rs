@@ -173,3 +173,24 @@ fn a_reload_to_a_receiver_that_does_not_run_is_refused() {
         "{answer}"
     );
 }
+
+#[test]
+fn a_reload_without_a_route_goes_back_to_the_first_receiver() {
+    let (_keep, fake) = driver("");
+    let place = Place::new(&fake.library, HEAT);
+    let first = world::free_address();
+    let text = std::fs::read_to_string(place.config()).unwrap();
+    let two = text.replace(
+        "receivers:\n",
+        &format!("receivers:\n  - {{name: first, webhook_configs: [{{url: http://{first}/hook}}]}}\n"),
+    );
+    std::fs::write(place.config(), &two).unwrap();
+    let requests = receive(first);
+    let running = place.start();
+    let without: String = two.lines().filter(|line| !line.starts_with("route:")).map(|line| format!("{line}\n")).collect();
+    std::fs::write(place.config(), without).unwrap();
+    let answer = running.ask("POST", "/-/reload").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    fake.script("Temperature 2 -> value=91").unwrap();
+    assert_eq!(alerts(&next(&requests, &place))[0]["labels"]["alertname"], "GpuTooHot");
+}

@@ -73,6 +73,7 @@ pub struct Builder {
     lenient: bool,
     only: Vec<String>,
     recording: Option<String>,
+    shadow: Vec<TemplateSource>,
 }
 
 impl Builder {
@@ -155,6 +156,13 @@ impl Builder {
         self
     }
 
+    /// Runs these templates beside those of the same name, on the same samples: they tell nobody and have no alerts, and
+    /// what they would have done otherwise is in [`crate::Status::shadow`].
+    pub fn shadow(mut self, sources: impl IntoIterator<Item = TemplateSource>) -> Self {
+        self.shadow.extend(sources);
+        self
+    }
+
     /// What is read is the recording of this name rather than this host as it lives: what is stored is then a whole
     /// picture of one moment of it, from which a restart goes on exactly (see [`Engine::position`]).
     pub fn recording(mut self, name: &str) -> Self {
@@ -212,6 +220,7 @@ impl Builder {
         let sandbox = self.sandbox()?;
         let catalog = self.catalog(&sandbox)?;
         look(&catalog)?;
+        let shadow = self.shadow_catalog(&sandbox)?;
         let names: Vec<String> = self.receivers.iter().flatten().map(|receiver| receiver.name.clone()).collect();
         let routes =
             self.routes.take().unwrap_or_else(|| RouteTree::to(names.first().map_or("default", String::as_str)));
@@ -225,7 +234,7 @@ impl Builder {
         let selection = self.selection();
         let (durable, is_recording) = (self.storage.is_some(), self.recording.is_some());
         let parts = Parts { sandbox, routes, db, durable, lock, is_recording, receivers, courier, selection };
-        Engine::assemble(parts, catalog)
+        Engine::assemble(parts, catalog, shadow)
     }
 
     /// Reads the templates and says all that is wrong, without building anything.
@@ -237,7 +246,23 @@ impl Builder {
             return Err(self.problems.remove(0));
         }
         let sandbox = self.sandbox()?;
+        self.shadow_catalog(&sandbox)?;
         self.catalog(&sandbox)
+    }
+
+    fn shadow_catalog(&self, sandbox: &Sandbox) -> Result<Option<Catalog>, BuildError> {
+        if self.shadow.is_empty() {
+            return Ok(None);
+        }
+        let mut catalog = Catalog::read(&self.shadow, &self.given, sandbox);
+        if !catalog.broken.is_empty() {
+            if !self.lenient {
+                return Err(BuildError::Templates(catalog.errors()));
+            }
+            tracing::error!("templates do not run in shadow:\n{}", catalog.errors());
+        }
+        catalog.select(&self.selection());
+        Ok(Some(catalog))
     }
 
     fn sandbox(&mut self) -> Result<Sandbox, BuildError> {

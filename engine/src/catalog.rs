@@ -12,6 +12,7 @@ use watchfire_template::{Annotations, ModuleRef, Template, TemplateRule};
 
 pub use crate::load::TemplateSource;
 use crate::module_store::hex;
+use crate::status::TemplateReport;
 
 /// The values that a configuration gives to templates' parameters: template, parameter, value.
 pub type Given = BTreeMap<String, BTreeMap<String, Node>>;
@@ -127,6 +128,21 @@ impl Catalog {
             self.rules.push(candidate);
         }
         self.templates.push(template);
+    }
+
+    /// What `status` says of the templates.
+    pub(crate) fn reports(&self) -> Vec<TemplateReport> {
+        let report = |template: &Template| TemplateReport {
+            name: template.name.clone(),
+            version: template.version.clone(),
+            rules: template.rules.len(),
+        };
+        self.templates.iter().map(report).collect()
+    }
+
+    /// What `status` says of those that could not be taken.
+    pub(crate) fn broken_texts(&self) -> Vec<(String, String)> {
+        self.broken.iter().map(|(file, errors)| (file.clone(), errors.to_string())).collect()
     }
 
     /// All that is wrong with all templates.

@@ -1,12 +1,14 @@
 //! The engine as an agent has it: the core, with rules, storage and delivery around it.
 
 mod keep;
+mod reload;
+mod shadowing;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchfire_core::engine::{Candidate, Engine as Core, Reloaded};
+use watchfire_core::engine::{Candidate, Engine as Core};
 use watchfire_core::route::{Route, RouteTree};
 use watchfire_core::{
     Cause, Condition, Effect, Event, Labels, Observation, Occurrence, Reads, Sample, Series, SeriesId, Severity, State,
@@ -16,16 +18,18 @@ use watchfire_notify::{CourierHandle, Db, Receivers};
 use watchfire_sandbox::Sandbox;
 
 use crate::builder::{BuildError, Builder};
-use crate::catalog::{Catalog, Given, Made, Selection, TemplateSource};
+use crate::catalog::{Catalog, Made, Selection};
 use crate::deliver::{self, Texts};
 use crate::lock::StorageLock;
 use crate::output::{Alert, Output};
+use crate::shadow::Shadow;
 use crate::status::{AlertReport, RuleReport, Status, TemplateReport};
 
 /// The alert of a template that could not be loaded.
 const TEMPLATE_INVALID: &str = "WatchfireTemplateInvalid";
 
 use keep::Keeper;
+pub use reload::{Prepared, Reader};
 
 /// What an engine is made of.
 pub(crate) struct Parts {
@@ -66,6 +70,12 @@ pub struct Engine {
     selection: Selection,
     /// What happened before a reload, in the words of then.
     told: Vec<Output>,
+    /// How often other templates were loaded.
+    generation: u64,
+    /// New versions of templates, which tell nobody.
+    shadow: Option<Box<Shadow>>,
+    /// What is to run in shadow once the engine begins.
+    pending_shadow: Option<Catalog>,
     /// Rules whose texts are kept for the ends of their alerts.
     retired: HashSet<String>,
 }
@@ -76,7 +86,7 @@ impl Engine {
         Builder::default()
     }
 
-    pub(crate) fn assemble(parts: Parts, catalog: Catalog) -> Result<Self, BuildError> {
+    pub(crate) fn assemble(parts: Parts, catalog: Catalog, shadow: Option<Catalog>) -> Result<Self, BuildError> {
         let mut core = Core::new(parts.routes);
         if parts.is_recording {
             core.keep_derived();
@@ -101,10 +111,17 @@ impl Engine {
             selection: parts.selection,
             told: Vec::new(),
             retired: HashSet::new(),
+            generation: 0,
+            shadow: None,
+            pending_shadow: None,
         };
         engine.note_catalog(&catalog);
         engine.core.check(&catalog.rules)?;
         engine.pending_rules = Some(catalog);
+        if let Some(shadow) = &shadow {
+            Shadow::new().check(shadow)?;
+        }
+        engine.pending_shadow = shadow;
         Ok(engine)
     }
 
@@ -116,13 +133,8 @@ impl Engine {
         self.retired = gone.iter().map(|(id, _)| id.clone()).collect();
         self.texts.extend(gone);
         self.made = catalog.made.clone();
-        let report = |template: &watchfire_template::Template| TemplateReport {
-            name: template.name.clone(),
-            version: template.version.clone(),
-            rules: template.rules.len(),
-        };
-        self.templates = catalog.templates.iter().map(report).collect();
-        self.broken = catalog.broken.iter().map(|(file, errors)| (file.clone(), errors.to_string())).collect();
+        self.templates = catalog.reports();
+        self.broken = catalog.broken_texts();
     }
 
     /// The rules are loaded at the first moment that the engine is told of: it has no clock to say which that is.
@@ -142,6 +154,7 @@ impl Engine {
             self.core.step(now, Event::Condition(invalid_template(&file, Some(&why))), &mut effects);
         }
         self.effects = effects;
+        self.begin_shadow(now);
     }
 
     /// The id of a series, for [`Engine::push`]: the same for the same metric and labels. `every` is how often it
@@ -156,7 +169,7 @@ impl Engine {
         self.begin(now);
         self.samples.clear();
         self.samples.extend(values.iter().map(|&(series, value)| Sample { series, time: now, value }));
-        self.core.step(now, Event::Samples(&self.samples), &mut self.effects);
+        self.take_samples(now);
     }
 
     /// Takes in what collectors read. A series that a collector keeps is found without looking at its text.
@@ -168,7 +181,7 @@ impl Engine {
                 self.samples.push(Sample { series, time: observation.time.min(now), value: observation.value });
             }
         }
-        self.core.step(now, Event::Samples(&self.samples), &mut self.effects);
+        self.take_samples(now);
     }
 
     fn find(&mut self, series: &Arc<Series>) -> Option<SeriesId> {
@@ -190,7 +203,7 @@ impl Engine {
     /// Takes in something that happened, such as an Xid.
     pub fn happened(&mut self, now: Time, event: Occurrence) {
         self.begin(now);
-        self.core.step(now, Event::Occurred(event), &mut self.effects);
+        self.take_event(now, event);
     }
 
     /// Raises, changes or ends a condition of the agent's own (a source that does not answer, say); its alert goes
@@ -206,6 +219,9 @@ impl Engine {
         self.begin(now);
         self.core.step(now, Event::Tick, &mut self.effects);
         let outputs = self.outputs();
+        if let Some(shadow) = &mut self.shadow {
+            shadow.advance(now);
+        }
         self.store(now, &outputs);
         if let Some(courier) = &self.courier {
             courier.pulse();
@@ -215,12 +231,14 @@ impl Engine {
 
     /// When [`Engine::advance`] must be called next at the latest; none while the engine has not begun.
     pub fn next_deadline(&self) -> Option<Time> {
-        self.core.next_deadline()
+        let shadow = self.shadow.as_ref().and_then(|shadow| shadow.next_deadline());
+        self.core.next_deadline().into_iter().chain(shadow).min()
     }
 
     fn outputs(&mut self) -> Vec<Output> {
         let effects = std::mem::take(&mut self.effects);
         self.note_history(&effects);
+        self.note_for_shadow(&effects);
         let mut outputs = std::mem::take(&mut self.told);
         outputs.extend(effects.into_iter().map(|effect| self.output(effect)));
         outputs
@@ -237,32 +255,9 @@ impl Engine {
             Effect::RuleFailed { rule, failure, retry_at, quarantined } => {
                 Output::RuleFailed { rule: rule.to_string(), failure, retry_at, quarantined }
             }
+            Effect::StateMigrated { rule, migration } => Output::StateMigrated { rule: rule.to_string(), migration },
             Effect::RuleRecovered { rule } => Output::RuleRecovered { rule: rule.to_string() },
         }
-    }
-
-    /// Puts other templates in place of those that are loaded. Rules that have not changed go on as if nothing had
-    /// happened; those that keep their name keep their alerts; where anything is wrong, nothing is changed.
-    ///
-    /// # Errors
-    /// All that is wrong.
-    pub fn reload(&mut self, now: Time, sources: &[TemplateSource], given: &Given) -> Result<Reloaded, BuildError> {
-        self.begin(now);
-        let mut catalog = Catalog::read_after(sources, given, &self.sandbox, &self.made);
-        if !catalog.broken.is_empty() {
-            return Err(BuildError::Templates(catalog.errors()));
-        }
-        catalog.select(&self.selection);
-        let rules = std::mem::take(&mut catalog.rules);
-        self.core.check(&rules)?;
-        for (file, _) in std::mem::take(&mut self.broken) {
-            self.core.step(now, Event::Condition(invalid_template(&file, None)), &mut self.effects);
-        }
-        let done = self.core.reload(now, rules, &mut self.effects)?;
-        let told = self.outputs();
-        self.told.extend(told);
-        self.note_catalog(&catalog);
-        Ok(done)
     }
 
     /// Puts other routes in place. They lead to the receivers that the engine was built with.
@@ -331,6 +326,7 @@ impl Engine {
             messages_lost_total: self.keeper.messages_lost_total(),
             history_dropped_total: self.history_dropped_total(),
             alerts: self.firing(),
+            shadow: self.shadow.as_ref().map(|shadow| shadow.status()),
         }
     }
 
@@ -370,6 +366,7 @@ fn rule_report(status: watchfire_core::engine::RuleStatus) -> RuleReport {
         rows_refused_total: status.counts.rows_refused_total,
         events_unplaced_total: status.counts.events_unplaced_total,
         bytes: status.bytes,
+        state: status.migration.map(|migration| migration.to_string()),
     }
 }
 

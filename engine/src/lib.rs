@@ -41,7 +41,9 @@ mod load;
 mod lock;
 pub mod module_store;
 mod output;
+mod pins;
 pub mod scenarios;
+mod shadow;
 mod status;
 mod store;
 
@@ -58,8 +60,9 @@ pub use watchfire_sandbox as sandbox;
 
 pub use builder::{BuildError, Builder};
 pub use catalog::{Catalog, Given, TemplateSource};
-pub use engine::Engine;
+pub use engine::{Engine, Prepared, Reader};
 pub use load::{at as templates_at, read_file, shipped as shipped_templates};
 pub use output::{Alert, Output};
-pub use status::{AlertReport, RuleReport, Status, TemplateReport};
+pub use pins::{LOCK_FILE, LockFile, PinDrift};
+pub use status::{AlertReport, RuleReport, ShadowDifference, ShadowRule, ShadowStatus, Status, TemplateReport};
 pub use store::{HISTORY_ANSWER_MAX, HISTORY_KEPT_FOR, HISTORY_ROWS_MAX, HistoryRow, Page};

@@ -1,5 +1,6 @@
 //! Where templates lie, and the files beside them.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -102,7 +103,8 @@ pub fn shipped() -> Vec<TemplateSource> {
     watchfire_rules::templates().iter().copied().map(TemplateSource::Shipped).collect()
 }
 
-/// The templates at a path: the file itself, or each `template.yaml` below a folder, by path.
+/// The templates at a path: the file itself, or each `template.yaml` below a folder, by path. What is hidden (its name
+/// begins with a dot) is passed over, and each folder is looked through once however many links lead to it.
 ///
 /// # Errors
 /// Where the path cannot be read.
@@ -112,9 +114,19 @@ pub fn at(path: &Path) -> std::io::Result<Vec<TemplateSource>> {
     }
     let mut found = Vec::new();
     let mut open = vec![path.to_owned()];
+    let mut seen = HashSet::new();
     while let Some(folder) = open.pop() {
+        // A link back to a folder above would never end.
+        if !seen.insert(fs::canonicalize(&folder)?) {
+            continue;
+        }
         for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
+            let entry = entry?;
+            let path = entry.path();
+            // Kubernetes mounts each file twice, once below a hidden `..data`.
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
             if path.is_dir() {
                 open.push(path);
             } else if path.file_name().is_some_and(|name| name == "template.yaml") {
@@ -124,4 +136,25 @@ pub fn at(path: &Path) -> std::io::Result<Vec<TemplateSource>> {
     }
     found.sort();
     Ok(found.into_iter().map(TemplateSource::File).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_in_circles_end_and_a_config_map_is_found_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let map = folder.path().join("map");
+        fs::create_dir_all(map.join("..2026_01_01/gpu")).unwrap();
+        fs::write(map.join("..2026_01_01/template.yaml"), "").unwrap();
+        symlink("..2026_01_01", map.join("..data")).unwrap();
+        symlink("..data/template.yaml", map.join("template.yaml")).unwrap();
+        symlink("..", map.join("up")).unwrap();
+        symlink(".", map.join("same")).unwrap();
+        let found: Vec<String> = at(folder.path()).unwrap().iter().map(TemplateSource::file).collect();
+        assert_eq!(found, [map.join("template.yaml").display().to_string()]);
+    }
 }

@@ -1,5 +1,6 @@
 //! What the engine says happened, with the texts for people.
 
+use watchfire_core::record::Migration;
 use watchfire_core::{AlertView, RuleFailure, State, Time};
 use watchfire_notify::message::Message;
 
@@ -53,6 +54,13 @@ pub enum Output {
         retry_at: Time,
         /// Whether it is now quarantined.
         quarantined: bool,
+    },
+    /// A rule met numbers that another version of it kept.
+    StateMigrated {
+        /// `template/alert`.
+        rule: String,
+        /// What became of them.
+        migration: Migration,
     },
     /// A rule that had failed answers again.
     RuleRecovered {

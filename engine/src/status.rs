@@ -37,6 +37,8 @@ pub struct Status {
     pub history_dropped_total: u64,
     /// The alerts that fire, worst first, at most [`Status::ALERTS_MAX`].
     pub alerts: Vec<AlertReport>,
+    /// Templates that run in shadow, and what they would have done otherwise.
+    pub shadow: Option<ShadowStatus>,
 }
 
 impl Status {
@@ -93,4 +95,61 @@ pub struct RuleReport {
     pub events_unplaced_total: u64,
     /// Bytes kept for its rows.
     pub bytes: usize,
+    /// What became of the state that another version of it kept, in words.
+    pub state: Option<String>,
+}
+
+/// Templates that run in shadow.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShadowStatus {
+    /// The templates.
+    pub templates: Vec<TemplateReport>,
+    /// Templates that could not be loaded: file and what is wrong.
+    pub broken_templates: Vec<(String, String)>,
+    /// By rule: how much it differed from the one that watches.
+    pub rules: Vec<ShadowRule>,
+    /// The latest differences, newest last, at most 100.
+    pub latest: Vec<ShadowDifference>,
+}
+
+/// How much a rule in shadow differed from the one that watches. A rule that only one side has differs whenever it fires.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShadowRule {
+    /// `template/alert`.
+    pub id: String,
+    /// How often only the rule that watches fired.
+    pub only_old_total: u64,
+    /// How often only the rule in shadow fired.
+    pub only_new_total: u64,
+    /// How often both fired with different severities.
+    pub severity_differs_total: u64,
+    /// How long any of these lasted, in seconds summed over targets.
+    pub seconds_differing: f64,
+    /// Number of its rows.
+    pub rows: usize,
+    /// Why its last call failed.
+    pub last_failure: Option<String>,
+    /// Whether it is quarantined.
+    pub quarantined: bool,
+}
+
+/// One alert that began to differ.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShadowDifference {
+    /// When, in RFC 3339.
+    pub time: String,
+    /// `template/alert`.
+    pub rule: String,
+    /// The target.
+    pub labels: BTreeMap<String, String>,
+    /// `only_old`, `only_new` or `severity`.
+    pub kind: String,
+    /// The severity of the rule that watches, where it fires.
+    pub old_severity: Option<String>,
+    /// The severity of the rule in shadow, where it fires.
+    pub new_severity: Option<String>,
+    /// The value that the rule that watches shows.
+    pub old_value: Option<f64>,
+    /// The value that the rule in shadow shows.
+    pub new_value: Option<f64>,
 }

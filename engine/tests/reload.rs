@@ -50,7 +50,10 @@ struct Rig {
 
 impl Rig {
     fn new(sources: &[TemplateSource]) -> Self {
-        let mut engine = Engine::builder().sources(sources.to_vec()).build().unwrap();
+        Rig::of(Engine::builder().sources(sources.to_vec()).build().unwrap())
+    }
+
+    fn of(mut engine: Engine) -> Self {
         let mut one = |gpu: usize| {
             let labels = Labels::new([("host", "h1".to_owned()), ("uuid", format!("GPU-{gpu}"))]);
             ["gpu_temperature_celsius", "gpu_power_watts"]
@@ -125,8 +128,10 @@ fn of_a_thousand_rules_only_the_one_that_changed_is_built_and_nothing_else_moves
     assert_ne!(text, changed);
     std::fs::write(&file, changed).unwrap();
     let started = std::time::Instant::now();
-    let done = touched.engine.reload(touched.now, &sources, &BTreeMap::new()).unwrap();
-    println!("the reload of 1,000 rules took {:?}", started.elapsed());
+    let prepared = touched.engine.reader().read(&sources, &[], &BTreeMap::new()).unwrap();
+    let read = started.elapsed();
+    let done = touched.engine.swap(touched.now, prepared).unwrap();
+    println!("of 1,000 rules: {read:?} to read on any thread, {:?} on the engine's", started.elapsed() - read);
     assert_eq!(done, Reloaded { kept: 999, rebuilt: 1, added: 0, removed: 0 });
     assert_eq!(picture(&touched.engine.alerts()), before, "no alert changes by the reload itself");
 
@@ -190,4 +195,84 @@ fn a_rule_that_is_mended_leaves_its_quarantine() {
     rig.run(1);
     assert!(!quarantined(&rig));
     assert!(!rig.engine.status().rules[0].quarantined);
+}
+
+/// A script of so many slots that counts, with a migration or without.
+fn counter(version: u32, slots: u32, migrate: &str) -> String {
+    format!(
+        "fn describe() {{ #{{ name: \"count\", version: \"1.0.0\", scope: \"gpu\", state_slots: {slots}, state_version: {version},\n\
+         inputs: [#{{ metric: \"gpu_power_watts\" }}] }} }}\n\
+         fn evaluate(batch, out) {{ for (value, row) in batch.column(0) {{ let n = batch.state(0, row) + 1.0;\n\
+         out.set_state(batch, 0, row, n); out.hit(row, \"info\", \"info\", n); }} }}\n{migrate}\n"
+    )
+}
+
+/// Runs a counter for five ticks, puts another in its place and runs it once; what the first GPU counts then, and what
+/// the rule says of its state.
+fn upgrade(script: &str, by_restart: bool) -> (f64, String, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.rhai"), counter(1, 1, "")).unwrap();
+    let template = "template: t\nversion: 1.0.0\ninterval: 5s\nrules: [{alert: X, module: ./x.rhai}]\n";
+    std::fs::write(folder.path().join("t.yaml"), template).unwrap();
+    let sources = [TemplateSource::File(folder.path().join("t.yaml"))];
+    let storage = folder.path().join("watchfire.db");
+    let build = || Engine::builder().sources(sources.to_vec()).storage(&storage).build().unwrap();
+    let mut rig = Rig::of(build());
+    rig.run(5);
+    std::fs::write(folder.path().join("x.rhai"), script).unwrap();
+    if by_restart {
+        rig.engine.close(rig.now);
+        let now = rig.now;
+        drop(rig);
+        rig = Rig::of(build());
+        rig.now = now;
+    } else {
+        rig.engine.reload(rig.now, &sources, &BTreeMap::new()).unwrap();
+    }
+    let values: Vec<(SeriesId, f64)> = rig.series.iter().map(|ids| (ids[1], 300.0)).collect();
+    rig.engine.push(rig.now, &values);
+    let outputs = rig.engine.advance(rig.now);
+    let said = outputs.iter().filter_map(|output| match output {
+        Output::StateMigrated { rule, migration } => Some(format!("{rule} {migration}")),
+        _ => None,
+    });
+    let state = rig.engine.status().rules[0].state.clone().unwrap_or_default();
+    (rig.engine.alerts()[0].view.value, state, said.collect())
+}
+
+#[test]
+fn another_state_version_is_carried_over_by_the_rule_or_starts_clean_and_says_so() {
+    let moves = "fn migrate_state(version, slots) { [slots[0] * 100.0, 2.0] }";
+    let fails = "fn migrate_state(version, slots) { throw \"cannot\" }";
+    let short = "fn migrate_state(version, slots) { [1.0] }";
+    for by_restart in [false, true] {
+        let (value, state, said) = upgrade(&counter(2, 2, moves), by_restart);
+        assert_eq!(value, 501.0, "by restart: {by_restart}");
+        assert_eq!(state, "carried its state of 4 targets over from state version 1 to 2");
+        assert_eq!(said, [format!("t/X {state}")], "told once");
+        for (script, why) in
+            [("", "has no `migrate-state`"), (fails, "cannot"), (short, "must give an array of 2 numbers")]
+        {
+            let (value, state, said) = upgrade(&counter(2, 2, script), by_restart);
+            assert_eq!(value, 1.0, "by restart: {by_restart}: {state}");
+            assert!(state.starts_with("starts clean") && state.contains(why), "{state}");
+            assert_eq!(said.len(), 1);
+        }
+        let (value, state, _) = upgrade(&format!("// a remark\n{}", counter(1, 1, "")), by_restart);
+        assert_eq!((value, &*state), (6.0, ""), "the same version goes on");
+    }
+}
+
+#[test]
+fn what_was_read_before_another_reload_is_refused() {
+    let source = |limit: u32| {
+        let rule = format!("{{alert: Hot, when: \"gpu_temperature_celsius > {limit}\", severity: warning}}");
+        [TemplateSource::Text("t.yaml".into(), format!("template: t\nversion: 1.0.0\nrules: [{rule}]\n"))]
+    };
+    let mut rig = Rig::new(&source(60));
+    let reader = rig.engine.reader();
+    rig.engine.reload(rig.now, &source(70), &BTreeMap::new()).unwrap();
+    let prepared = std::thread::spawn(move || reader.read(&source(60), &[], &BTreeMap::new()).unwrap()).join().unwrap();
+    let refused = rig.engine.swap(rig.now, prepared).unwrap_err().to_string();
+    assert_eq!(refused, "other templates were loaded meanwhile; reload again");
 }

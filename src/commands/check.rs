@@ -9,13 +9,14 @@ use watchfire_engine::{BuildError, Engine, Given, TemplateSource, templates_at};
 
 use crate::cli::Check;
 use crate::exit::{Exit, Failure};
+use crate::locking;
 
 /// Checks all that is given and lists all that is wrong.
 pub fn run(args: &Check) -> Result<Exit, Failure> {
     let mut errors = Errors::default();
     let mut templates = 0;
     for path in &args.paths {
-        templates += check(path, &mut errors)?;
+        templates += check(path, args.locked, &mut errors)?;
     }
     if args.json {
         println!("{}", as_json(&errors));
@@ -29,26 +30,27 @@ pub fn run(args: &Check) -> Result<Exit, Failure> {
     Ok(if errors.is_empty() { Exit::Fine } else { Exit::Wrong })
 }
 
-fn check(path: &Path, errors: &mut Errors) -> Result<usize, Failure> {
+fn check(path: &Path, locked: bool, errors: &mut Errors) -> Result<usize, Failure> {
     let unreadable = |error: std::io::Error| Failure::could_not(format!("{} cannot be read: {error}", path.display()));
     if path.is_file() {
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         if Config::is_one(&text) {
-            return Ok(check_config(path, &text, errors));
+            return check_config(path, &text, locked, errors);
         }
     }
     let sources = templates_at(path).map_err(unreadable)?;
     if sources.is_empty() {
         return Err(Failure::could_not(format!("{}: there is no template.yaml here or below", path.display())));
     }
+    locking::hold(path, &sources, &Given::new(), locked)?;
     Ok(check_templates(sources, Given::new(), path, errors))
 }
 
-fn check_config(path: &Path, text: &str, errors: &mut Errors) -> usize {
-    match Config::read(path, text, errors) {
-        Some(config) => check_templates(config.templates, config.given, path, errors),
-        None => 0,
-    }
+fn check_config(path: &Path, text: &str, locked: bool, errors: &mut Errors) -> Result<usize, Failure> {
+    let Some(config) = Config::read(path, text, errors) else { return Ok(0) };
+    locking::hold(path, &config.templates, &config.given, locked || config.locked)?;
+    check_templates(config.shadow, config.given.clone(), path, errors);
+    Ok(check_templates(config.templates, config.given, path, errors))
 }
 
 fn check_templates(sources: Vec<TemplateSource>, given: Given, path: &Path, errors: &mut Errors) -> usize {

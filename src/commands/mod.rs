@@ -6,6 +6,7 @@ mod check;
 mod demo;
 pub mod import;
 pub mod inspect;
+pub mod lock;
 pub mod new;
 #[cfg(feature = "oci")]
 pub mod pull;
@@ -29,6 +30,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::New(args) => new::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Lock(args) => lock::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Demo(args) => demo::run(&args),

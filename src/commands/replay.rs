@@ -10,7 +10,7 @@ use watchfire_engine::{Engine, Output, Time, templates_at};
 use crate::backtest::{self, Episode, Episodes, Incident, Score, Sight};
 use crate::cli::Replay;
 use crate::exit::{Exit, Failure};
-use crate::{config, print, replaying};
+use crate::{config, locking, print, replaying};
 
 /// The most missed incidents and false alerts that are drawn; all are counted.
 const SIGHTS_MAX: usize = 20;
@@ -21,7 +21,9 @@ pub fn run(args: &Replay) -> Result<Exit, Failure> {
         return diff(args, old, new);
     }
     let incidents = args.labels.as_deref().map(backtest::read_incidents).transpose().map_err(Failure::wrong)?;
-    let mut config = config::read(args.config.as_deref().unwrap_or(Path::new("watchfire.yaml")))?;
+    let file = args.config.as_deref().unwrap_or(Path::new("watchfire.yaml"));
+    let mut config = config::read(file)?;
+    locking::hold(file, &config.templates, &config.given, args.locked || config.locked)?;
     let mut engine = config::builder(&mut config).build().map_err(Failure::wrong)?;
     let (fetched, _keep) = fetch(args, &metrics(&engine))?;
     let args = &fetched;

@@ -1,5 +1,7 @@
 //! `watchfire run`
 
+mod reload;
+
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,7 +16,7 @@ use crate::clock::Clock;
 use crate::exit::{Exit, Failure};
 use crate::playback::{self, Playback, Step};
 use crate::serve::{self, Question};
-use crate::{config, print, sources};
+use crate::{config, locking, print, sources};
 
 /// The engine looks at the clock at least this often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -32,6 +34,8 @@ pub enum Input {
     Ask(Question),
     /// SIGHUP.
     Reload,
+    /// What a reload read.
+    Reloaded(Box<reload::Fresh>),
     /// SIGTERM or SIGINT.
     Stop,
 }
@@ -53,6 +57,7 @@ pub fn now() -> Time {
 /// Collects, judges, tells and serves until it is asked to end.
 pub fn run(args: &Run) -> Result<Exit, Failure> {
     let mut config = config::read(&args.config)?;
+    locking::hold(&args.config, &config.templates, &config.given, args.locked || config.locked)?;
     let mut engine = build(&mut config)?;
     let playback = match &config.sources.recording {
         Some(source) => Some(Playback::open(source, args.exit_at_end, &mut engine)?),
@@ -63,12 +68,20 @@ pub fn run(args: &Run) -> Result<Exit, Failure> {
     };
     let (sender, inputs) = sync_channel(INPUTS_MAX);
     let sources = sources::start(&config, sender.clone())?;
+    let reloaded = sender.clone();
     let _side = start_side(&config, sender)?;
     tracing::info!(listen = %config.listen, rules = engine.status().rules.len(), "watching");
     let clock = playback.as_ref().map_or(Clock::System, Playback::clock);
     let reloads = serve::LastReload::start(clock.now());
     let recording_ended = playback.as_ref().map(|_| false);
-    let mut service = Service { engine, file: args.config.clone(), clock, sources, reloads, recording_ended };
+    let reload = reload::Reloads {
+        file: args.config.clone(),
+        locked: args.locked,
+        sender: reloaded,
+        is_reading: false,
+        again: false,
+    };
+    let mut service = Service { engine, reload, clock, sources, reloads, recording_ended };
     match playback {
         Some(playback) => service.play(playback, &inputs)?,
         None => service.serve(&inputs),
@@ -144,7 +157,7 @@ async fn watch_signals(sender: SyncSender<Input>) -> std::io::Result<()> {
 
 struct Service {
     engine: Engine,
-    file: PathBuf,
+    reload: reload::Reloads,
     clock: Clock,
     sources: sources::Running,
     /// Whether the recording has ended, where one is played.
@@ -223,7 +236,8 @@ impl Service {
             Input::Observations(observations) => self.engine.observe(self.clock.now(), &observations),
             Input::Condition(condition) => self.engine.condition(self.clock.now(), condition),
             Input::Ask(question) => self.answer(question),
-            Input::Reload => drop(self.reload_and_say()),
+            Input::Reload => self.begin_reload(None),
+            Input::Reloaded(fresh) => self.end_reload(*fresh),
             Input::Stop => return false,
         }
         true
@@ -236,7 +250,7 @@ impl Service {
             Question::Alerts(to) => drop(to.send(serve::alerts_json(&self.engine.alerts()))),
             Question::Metrics(to) => drop(to.send(serve::metrics_text(&self.engine, &self.reloads))),
             Question::History(page, to) => drop(to.send(self.engine.history(page).map(|rows| json!(rows)))),
-            Question::Reload(to) => drop(to.send(self.reload_and_say())),
+            Question::Reload(to) => self.begin_reload(Some(to)),
         }
     }
 
@@ -260,48 +274,6 @@ impl Service {
             "sources": self.sources.status(),
             "recording": recording,
         })
-    }
-
-    fn reload_and_say(&mut self) -> Result<(), String> {
-        let done = self.reload();
-        if let Err(why) = &done {
-            tracing::error!("reload refused, nothing was changed:\n{why}");
-        }
-        done
-    }
-
-    /// Templates and routes are read again; receivers, sources and addresses need a restart.
-    fn reload(&mut self) -> Result<(), String> {
-        let done = self.try_reload();
-        self.reloads.note(now(), &done);
-        done.map(|done| {
-            tracing::info!(
-                kept = done.kept,
-                rebuilt = done.rebuilt,
-                added = done.added,
-                removed = done.removed,
-                "reloaded templates and routes; all else needs a restart"
-            );
-        })
-    }
-
-    fn try_reload(&mut self) -> Result<watchfire_engine::Reloaded, String> {
-        let config = config::read(&self.file).map_err(|failure| failure.to_string())?;
-        if !config.receivers.is_empty() && self.engine.courier().is_none() {
-            return Err("receivers were added: they need a restart".to_owned());
-        }
-        if let Some(route) = &config.route {
-            let again = |error| format!("{error}\n  hint: receivers that are added or renamed need a restart");
-            self.engine.check_routes(route).map_err(again)?;
-        }
-        let done = self
-            .engine
-            .reload(self.clock.now(), &config.templates, &config.given)
-            .map_err(|error| error.to_string())?;
-        if let Some(route) = config.route {
-            self.engine.set_routes(self.clock.now(), route).map_err(|error| error.to_string())?;
-        }
-        Ok(done)
     }
 
     fn end(&mut self) {

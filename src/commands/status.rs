@@ -60,7 +60,7 @@ fn show(answer: &Value) {
         let trouble = match (rule["quarantined"].as_bool(), rule["last_failure"].as_str()) {
             (Some(true), Some(why)) => format!("  QUARANTINED: {why}"),
             (_, Some(why)) => format!("  failing: {why}"),
-            _ => String::new(),
+            _ => rule["state"].as_str().map(|words| format!("  {words}")).unwrap_or_default(),
         };
         let id = rule["id"].as_str().unwrap_or("?");
         println!(
@@ -68,6 +68,10 @@ fn show(answer: &Value) {
             number(&rule["rows"]),
             number(&rule["ticks_total"])
         );
+    }
+    if let Some(shadow) = engine["shadow"].as_object() {
+        shadow["rules"].as_array().into_iter().flatten().for_each(show_shadow);
+        shadow["latest"].as_array().into_iter().flatten().for_each(show_difference);
     }
     for channel in answer["channels"].as_array().into_iter().flatten() {
         let error = channel["last_error"].as_str().map(|why| format!("  last error: {why}")).unwrap_or_default();
@@ -79,6 +83,35 @@ fn show(answer: &Value) {
             number(&channel["failed"]),
         );
     }
+}
+
+fn show_shadow(rule: &Value) {
+    let number = |key: &str| rule[key].as_u64().unwrap_or(0);
+    let trouble = rule["last_failure"].as_str().map(|why| format!("  failing: {why}")).unwrap_or_default();
+    println!(
+        "shadow    {:<44} {:>4} only old {:>4} only new {:>4} severity {:>8.0} s{trouble}",
+        rule["id"].as_str().unwrap_or("?"),
+        number("only_old_total"),
+        number("only_new_total"),
+        number("severity_differs_total"),
+        rule["seconds_differing"].as_f64().unwrap_or(0.0),
+    );
+}
+
+fn show_difference(one: &Value) {
+    let text = |key: &str| one[key].as_str().unwrap_or("-").to_owned();
+    let labels = one["labels"].as_object().into_iter().flatten();
+    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
+    println!(
+        "differs   {} {} {{{}}} old {} {} new {} {}",
+        text("time"),
+        text("rule"),
+        labels.join(", "),
+        text("old_severity"),
+        one["old_value"],
+        text("new_severity"),
+        one["new_value"],
+    );
 }
 
 fn show_source(source: &Value) {

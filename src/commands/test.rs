@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use anstyle::AnsiColor;
 use serde_json::json;
 use watchfire_engine::scenarios::{self, Failed, Report};
-use watchfire_engine::{TemplateSource, shipped_templates, templates_at};
+use watchfire_engine::{Given, TemplateSource, shipped_templates, templates_at};
 
 use crate::author;
 use crate::cli::Test;
 use crate::exit::{Exit, Failure};
+use crate::locking;
 
 /// A scenario that took at least this long says so.
 const SLOW: Duration = Duration::from_secs(1);
@@ -108,6 +109,7 @@ fn sources(args: &Test) -> Result<Vec<TemplateSource>, Failure> {
     for path in paths {
         let found = templates_at(path)
             .map_err(|error| Failure::could_not(format!("{} cannot be read: {error}", path.display())))?;
+        locking::hold(path, &found, &Given::new(), args.locked)?;
         sources.extend(found);
     }
     sources.iter().try_for_each(build)?;

@@ -32,6 +32,7 @@ pub fn text(engine: &Engine, reload: &super::LastReload) -> String {
     }
     reload.metrics(&mut out);
     rules(&mut out, &status.rules);
+    shadow(&mut out, status.shadow.as_ref());
     channels(&mut out, engine);
     out
 }
@@ -87,6 +88,27 @@ fn rules(out: &mut String, rules: &[watchfire_engine::RuleReport]) {
         for rule in rules {
             let _ = writeln!(out, "{name}{{rule={:?}}} {}", rule.id, read(rule));
         }
+    }
+}
+
+/// What templates in shadow would have done otherwise.
+fn shadow(out: &mut String, shadow: Option<&watchfire_engine::ShadowStatus>) {
+    let Some(shadow) = shadow else { return };
+    head(out, "watchfire_shadow_differences_total", "counter", "Alerts that a rule in shadow would have told otherwise.");
+    for rule in &shadow.rules {
+        let kinds = [
+            ("only_old", rule.only_old_total),
+            ("only_new", rule.only_new_total),
+            ("severity", rule.severity_differs_total),
+        ];
+        for (kind, total) in kinds {
+            let _ = writeln!(out, "watchfire_shadow_differences_total{{rule={:?},kind={kind:?}}} {total}", rule.id);
+        }
+    }
+    let name = "watchfire_shadow_differing_seconds_total";
+    head(out, name, "counter", "For how long they would have, summed over targets.");
+    for rule in &shadow.rules {
+        let _ = writeln!(out, "{name}{{rule={:?}}} {}", rule.id, rule.seconds_differing);
     }
 }
 

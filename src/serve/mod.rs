@@ -22,6 +22,8 @@ pub use reloads::LastReload;
 
 /// How long the engine's thread may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// How long a reload may take until it is answered: modules that have changed are compiled.
+const RELOAD_WAIT: Duration = Duration::from_secs(120);
 /// How long `status` waits for a running Watchfire.
 const ASK_WAIT: Duration = Duration::from_secs(5);
 
@@ -64,10 +66,18 @@ pub fn app(ask: Ask, is_loopback: bool, public: &[Public]) -> Router {
 }
 
 async fn answer<T>(ask: &Ask, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Result<T, Response> {
+    answer_within(ANSWER_WAIT, ask, question).await
+}
+
+async fn answer_within<T>(
+    wait: Duration,
+    ask: &Ask,
+    question: impl FnOnce(oneshot::Sender<T>) -> Question,
+) -> Result<T, Response> {
     let (sender, receiver) = oneshot::channel();
     let gone = || (StatusCode::SERVICE_UNAVAILABLE, "the engine does not answer\n").into_response();
     ask.try_send(crate::commands::Input::Ask(question(sender))).map_err(|_| gone())?;
-    match tokio::time::timeout(ANSWER_WAIT, receiver).await {
+    match tokio::time::timeout(wait, receiver).await {
         Ok(Ok(answer)) => Ok(answer),
         _ => Err(gone()),
     }
@@ -111,7 +121,7 @@ async fn metrics(State(ask): State<Ask>) -> Result<Response, Response> {
 }
 
 async fn reload(State(ask): State<Ask>) -> Result<&'static str, Response> {
-    match answer(&ask, Question::Reload).await? {
+    match answer_within(RELOAD_WAIT, &ask, Question::Reload).await? {
         Ok(()) => Ok("reloaded templates and routes; receivers, sources, storage and http need a restart\n"),
         Err(why) => Err((StatusCode::BAD_REQUEST, format!("nothing was changed:\n{why}\n")).into_response()),
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::labels::Labels;
+use crate::record::Migration;
 use crate::rule::RuleFailure;
 use crate::severity::{Cause, Severity};
 use crate::time::Time;
@@ -25,6 +26,13 @@ pub enum Effect {
         retry_at: Time,
         /// Whether it is now quarantined.
         quarantined: bool,
+    },
+    /// A rule met numbers that another version of it kept.
+    StateMigrated {
+        /// [`crate::rule::RuleSpec::id`].
+        rule: Arc<str>,
+        /// What became of them.
+        migration: Migration,
     },
     /// A rule that had failed answers again.
     RuleRecovered {

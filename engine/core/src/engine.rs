@@ -12,7 +12,7 @@ use crate::event::{Condition, Event, Occurrence};
 use crate::group::Groups;
 use crate::judge::{Counts, Judge};
 use crate::labels::Labels;
-use crate::record::{AlertKey, AlertRecord, DerivedRecord};
+use crate::record::{AlertKey, AlertRecord, DerivedRecord, Migration};
 pub use crate::record::{Changes, Drift, Kept};
 use crate::route::RouteTree;
 use crate::rule::{Program, RuleFailure, RuleSpec};
@@ -74,6 +74,8 @@ pub struct RuleStatus {
     pub quarantined: bool,
     /// What it has left out.
     pub counts: Counts,
+    /// What became of the state that another version of it kept.
+    pub migration: Option<Migration>,
 }
 
 impl Engine {
@@ -300,6 +302,7 @@ impl Engine {
             failures_total: judge.health().failures_total(),
             quarantined: judge.health().is_quarantined(),
             counts: judge.counts(),
+            migration: judge.migration().cloned(),
         })
     }
 

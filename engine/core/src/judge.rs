@@ -2,6 +2,7 @@
 
 mod bind;
 mod keep;
+mod migrate;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use crate::column::Column;
 use crate::effect::{AlertView, Transition};
 use crate::health::Health;
 use crate::labels::Labels;
+use crate::record::{Migration, StateRecord};
 use crate::row_alert::{self, RowAlert};
 use crate::rule::{Batch, Descriptor, Hit, Input, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec};
 use crate::sample::{Quality, SeriesId};
@@ -55,6 +57,9 @@ pub struct Judge {
     health_changed: bool,
     /// When it is due next.
     next: Option<Time>,
+    /// What became of the state that another version of the rule kept.
+    migration: Option<Migration>,
+    migration_told: bool,
     /// Hits on rows whose data is missing, and rows refused at [`targets::ROWS_MAX`].
     counts: Counts,
 }
@@ -122,6 +127,8 @@ impl Judge {
             ticked: false,
             health_changed: false,
             next: None,
+            migration: None,
+            migration_told: true,
             counts: Counts::default(),
         }
     }
@@ -180,13 +187,14 @@ impl Judge {
     }
 
     /// Takes over what an older version of the rule had, where the inputs are the same: rows and windows with
-    /// it, else only alerts; and state, where its meaning is the same.
+    /// it, else only alerts; and state, where its meaning is the same or the rule can carry it over.
     pub fn inherit(&mut self, mut old: Judge, now: Time) {
         let (new, was) = (self.program.descriptor(), old.program.descriptor());
         let same_state = new.state_slots == was.state_slots && new.state_version == was.state_version;
         if old.spec.interval == self.spec.interval {
             self.next = old.next;
         }
+        let other_state: Vec<StateRecord> = if same_state { Vec::new() } else { old.state_records().collect() };
         if new.inputs == was.inputs && new.scope == was.scope && new.group_by == was.group_by {
             self.rows = std::mem::take(&mut old.rows);
             self.columns = std::mem::take(&mut old.columns);
@@ -208,6 +216,7 @@ impl Judge {
                 self.restore_states(&records.iter().collect::<Vec<_>>());
             }
         }
+        self.restore_states(&other_state.iter().collect::<Vec<_>>());
         // An alert's record holds more than its life: how the rule now words and grades it.
         self.changed.extend(&self.active);
     }

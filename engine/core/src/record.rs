@@ -1,5 +1,6 @@
 //! Plain values that are kept over a restart. Their stored form is the shell's business.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::alert::Life;
@@ -52,6 +53,29 @@ pub struct StateRecord {
     pub version: u32,
     /// One number per slot.
     pub slots: Vec<f64>,
+}
+
+/// What became of the numbers that another version of a rule kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// The version that kept them.
+    pub from: u32,
+    /// The version that runs.
+    pub to: u32,
+    /// For how many targets.
+    pub rows: usize,
+    /// Why they are lost and the rule starts clean; none where they were carried over.
+    pub lost: Option<String>,
+}
+
+impl fmt::Display for Migration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Migration { from, to, rows, lost } = self;
+        match lost {
+            None => write!(f, "carried its state of {rows} targets over from state version {from} to {to}"),
+            Some(why) => write!(f, "starts clean: its state of {rows} targets is of version {from}, not {to}, and {why}"),
+        }
+    }
 }
 
 /// One rule as it stood after its last tick.

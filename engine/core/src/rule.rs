@@ -340,6 +340,21 @@ pub trait Program: Send {
     /// The rule's own failure.
     fn explain(&mut self, row: u32) -> Result<Option<String>, RuleFailure>;
 
+    /// Carries numbers that another version of the rule kept over to this one's meaning: `state` is `slots` × `rows`,
+    /// column-major, and so is the answer with this version's slots. None where the rule cannot: they start clean.
+    ///
+    /// # Errors
+    /// The rule's own failure; the numbers start clean.
+    fn migrate_state(
+        &mut self,
+        _version: u32,
+        _slots: u32,
+        _rows: usize,
+        _state: &[f64],
+    ) -> Result<Option<Vec<f64>>, RuleFailure> {
+        Ok(None)
+    }
+
     /// What the last `evaluate` took; none where nothing counts it.
     fn usage(&self) -> Option<Usage> {
         None

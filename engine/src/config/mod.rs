@@ -37,6 +37,10 @@ pub struct Config {
     pub sources: Sources,
     /// Where templates lie.
     pub templates: Vec<TemplateSource>,
+    /// Templates that run in shadow of those of the same name.
+    pub shadow: Vec<TemplateSource>,
+    /// Whether they must be as the lock file says.
+    pub locked: bool,
     /// The values of their parameters.
     pub given: Given,
     /// The root of the routes.
@@ -65,7 +69,7 @@ impl Config {
         let (listen, public) = http(map.take("http"), errors);
         let storage = storage(map.take("storage"), &folder, errors);
         let sources = Sources::read(map.take("sources"), &folder, errors);
-        let (templates, given) = templates(map.take("templates"), &folder, errors);
+        let Templates { sources: templates, shadow, given, locked } = templates(map.take("templates"), &folder, errors);
         let receivers = receivers(map.take("receivers"), errors);
         let route = map.take("route").and_then(|node| route::read(&node, errors).map(|route| (node, route)));
         if let Some((node, route)) = &route {
@@ -79,7 +83,9 @@ impl Config {
             external_url: map.take("external_url").and_then(|node| node.word(errors)),
             sources,
             templates,
+            shadow,
             given,
+            locked,
             route: route.map(|(_, route)| route),
             receivers,
             heartbeats: heartbeats(map.take("heartbeat"), errors),
@@ -130,9 +136,17 @@ fn storage(node: Option<Node>, folder: &Path, errors: &mut Errors) -> Option<Pat
     path.map(|path| folder.join(path).join("watchfire.db"))
 }
 
-fn templates(node: Option<Node>, folder: &Path, errors: &mut Errors) -> (Vec<TemplateSource>, Given) {
+/// What stands below `templates`.
+struct Templates {
+    sources: Vec<TemplateSource>,
+    shadow: Vec<TemplateSource>,
+    given: Given,
+    locked: bool,
+}
+
+fn templates(node: Option<Node>, folder: &Path, errors: &mut Errors) -> Templates {
     let Some(mut map) = node.as_ref().and_then(|node| node.map(errors)) else {
-        return (load::shipped(), Given::new());
+        return Templates { sources: load::shipped(), shadow: Vec::new(), given: Given::new(), locked: false };
     };
     let nodes = map.take("paths").and_then(|node| node.list(errors)).unwrap_or_default();
     let mut sources: Vec<TemplateSource> = nodes.iter().flat_map(|node| at(node, folder, errors)).collect();
@@ -148,8 +162,11 @@ fn templates(node: Option<Node>, folder: &Path, errors: &mut Errors) -> (Vec<Tem
         Some((template, values.into_iter().map(|(name, _, node)| (name, node)).collect()))
     });
     let given = given.collect();
+    let locked = map.take("locked").and_then(|node| node.bool(errors)).unwrap_or(false);
+    let shadow = map.take("shadow").and_then(|node| node.list(errors)).unwrap_or_default();
+    let shadow = shadow.iter().flat_map(|node| at(node, folder, errors)).collect();
     map.finish(errors);
-    (sources, given)
+    Templates { sources, shadow, given, locked }
 }
 
 fn at(node: &Node, folder: &Path, errors: &mut Errors) -> Vec<TemplateSource> {

@@ -136,9 +136,9 @@ impl Engine {
     pub fn look_back(&mut self, time: Time, observations: &[Observation], events: Vec<Occurrence>) {
         self.keeper.is_looking_back = true;
         self.begin(time);
-        self.core.pass_over(time);
+        self.pass_over(time);
         for event in events {
-            self.core.step(time, Event::Occurred(event), &mut self.effects);
+            self.take_event(time, event);
         }
         self.observe(time, observations);
     }
@@ -147,7 +147,7 @@ impl Engine {
     pub fn resume(&mut self, position: Time) {
         self.begin(position);
         self.keeper.is_looking_back = false;
-        self.core.pass_over(position + Duration::from_millis(1));
+        self.pass_over(position + Duration::from_millis(1));
         if !self.restored {
             self.restore(position);
         }

@@ -66,6 +66,11 @@ impl Engine {
         windows.max().map_or(Duration::ZERO, |window| window + pane_width(window))
     }
 
+    /// The alerts that are pending or firing, as they would be kept.
+    pub fn alert_records(&self) -> impl Iterator<Item = (AlertKey, AlertRecord)> + '_ {
+        self.judges.iter().flat_map(Judge::alert_records)
+    }
+
     /// The numbers that rules keep for their rows.
     pub fn state_records(&self) -> impl Iterator<Item = StateRecord> + '_ {
         self.judges.iter().flat_map(Judge::state_records)
@@ -103,6 +108,7 @@ impl Engine {
             }
         }
         self.restore_states(&at, &kept.states);
+        self.tell_migrations(effects);
         self.restore_conditions(now, kept.conditions);
         self.groups.restore(now, kept.groups);
         self.bind_all();

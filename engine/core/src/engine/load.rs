@@ -87,6 +87,7 @@ impl Engine {
         gone.iter_mut().for_each(|judge| self.finish(now, judge, effects));
         self.bind_all();
         self.schedule_rules(now);
+        self.tell_migrations(effects);
         Ok(done)
     }
 
@@ -114,6 +115,14 @@ impl Engine {
             judge.inherit(before, now);
         }
         Some(judge)
+    }
+
+    pub(super) fn tell_migrations(&mut self, effects: &mut Vec<Effect>) {
+        let told = self.judges.iter_mut().filter_map(|judge| {
+            let migration = judge.take_migration()?;
+            Some(Effect::StateMigrated { rule: judge.spec().id.clone(), migration })
+        });
+        effects.extend(told);
     }
 
     fn finish(&mut self, now: Time, judge: &mut Judge, effects: &mut Vec<Effect>) {

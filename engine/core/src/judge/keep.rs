@@ -44,7 +44,7 @@ impl Judge {
         self.alerts[row as usize] = alert.is_active().then(|| Box::new(alert));
     }
 
-    fn row_kept(&mut self, target: &Labels, labels: &Labels) -> Option<u32> {
+    pub(super) fn row_kept(&mut self, target: &Labels, labels: &Labels) -> Option<u32> {
         let group_by = self.program.descriptor().group_by.clone();
         let found = self.rows.find(target);
         found.or_else(|| self.rows.add(target.clone(), labels.clone(), group_by.as_deref()))
@@ -63,23 +63,6 @@ impl Judge {
             record.life = alert::pass_over(record.life, now.align_up(interval).since(missed), now);
         }
         record
-    }
-
-    /// Puts back the numbers that were kept for targets; those of another version start clean.
-    pub fn restore_states(&mut self, records: &[&StateRecord]) {
-        let descriptor = self.program.descriptor();
-        let (version, slots) = (descriptor.state_version, descriptor.state_slots as usize);
-        let fits = |record: &&&StateRecord| record.version == version && record.slots.len() == slots;
-        let fitting: Vec<&&StateRecord> = records.iter().filter(fits).collect();
-        let rows: Vec<Option<u32>> =
-            fitting.iter().map(|record| self.row_kept(&record.key.target, &record.key.target)).collect();
-        self.grow();
-        self.lay_out_state();
-        for (record, row) in fitting.iter().zip(rows).filter_map(|(record, row)| Some((record, row? as usize))) {
-            for (slot, value) in record.slots.iter().enumerate() {
-                self.state[slot * self.state_rows + row] = *value;
-            }
-        }
     }
 
     /// Puts back how far it had come and how well it did.
@@ -135,6 +118,12 @@ impl Judge {
 
     pub(super) fn record_of(&self, row: u32) -> Option<AlertRecord> {
         self.alerts[row as usize].as_ref().map(|alert| alert.record(self.rows.labels(row).clone()))
+    }
+
+    /// Its pending and firing alerts, as they would be kept.
+    pub fn alert_records(&self) -> impl Iterator<Item = (AlertKey, AlertRecord)> + '_ {
+        let key = |row: u32| AlertKey { rule: self.spec.id.clone(), target: self.rows.key(row).clone() };
+        self.active.iter().filter_map(move |row| Some((key(*row), self.record_of(*row)?)))
     }
 
     /// The numbers that it keeps for its rows.

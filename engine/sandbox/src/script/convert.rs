@@ -17,6 +17,12 @@ pub fn from_json(value: &serde_json::Value) -> Dynamic {
     }
 }
 
+/// The numbers of an array; none where it is no array of numbers.
+pub fn numbers(value: &Dynamic) -> Option<Vec<f64>> {
+    let serde_json::Value::Array(values) = to_json(value) else { return None };
+    values.iter().map(serde_json::Value::as_f64).collect()
+}
+
 /// A script's value as JSON, as far as JSON can say it.
 pub fn to_json(value: &Dynamic) -> serde_json::Value {
     if let Ok(truth) = value.as_bool() {

@@ -112,6 +112,30 @@ impl Program for ScriptProgram {
         Ok(text.map(|text| Limits::cut(&text, self.limits.note_bytes).to_owned()))
     }
 
+    /// The script's `migrate_state(version, slots)` is asked for each row: an array in, an array out.
+    fn migrate_state(
+        &mut self,
+        version: u32,
+        slots: u32,
+        rows: usize,
+        state: &[f64],
+    ) -> Result<Option<Vec<f64>>, RuleFailure> {
+        if !self.running.has("migrate_state", 2) {
+            return Ok(None);
+        }
+        let (own, slots) = (self.descriptor.state_slots as usize, slots as usize);
+        let mut migrated = vec![0.0; own * rows];
+        for row in 0..rows {
+            let kept: rhai::Array = (0..slots).map(|slot| Dynamic::from_float(state[slot * rows + row])).collect();
+            let said = self.running.call("migrate_state", (INT::from(version), kept), self.limits.steps_init, 0)?;
+            let numbers = super::convert::numbers(&said).filter(|numbers| numbers.len() == own).ok_or_else(|| {
+                RuleFailure::InvalidOutput(format!("`migrate_state` must give an array of {own} numbers, found {said}"))
+            })?;
+            numbers.iter().enumerate().for_each(|(slot, number)| migrated[slot * rows + row] = *number);
+        }
+        Ok(Some(migrated))
+    }
+
     fn usage(&self) -> Option<Usage> {
         self.usage
     }

@@ -131,6 +131,18 @@ impl Program for WasmProgram {
         Ok(said.map(|note| Limits::cut(&note, note_bytes).to_owned()))
     }
 
+    fn migrate_state(
+        &mut self,
+        version: u32,
+        slots: u32,
+        rows: usize,
+        state: &[f64],
+    ) -> Result<Option<Vec<f64>>, RuleFailure> {
+        // A store of its own: whatever migration does to its memory, judging begins afresh.
+        let slots_now = self.descriptor.state_slots as usize;
+        self.revive()?.migrate_state(version, slots, rows, state, slots_now)
+    }
+
     fn usage(&self) -> Option<Usage> {
         self.usage
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use wasmtime::component::InstancePre;
+use wasmtime::component::{Instance, InstancePre, TypedFunc};
 use wasmtime::{ResourceLimiter, Store, Trap};
 use watchfire_core::{Descriptor, RuleFailure};
 
@@ -11,6 +11,13 @@ use super::bindings::watchfire::rule::host as imports;
 use super::bindings::{WatchfireRule, types};
 use super::{CONTRACT, Host, TICK, convert};
 use crate::{Guards, Limits, LoadError, SettingProblem};
+
+/// What a module may export to carry state over between its versions.
+const MIGRATE_INTERFACE: &str = "watchfire:rule/migrate@0.1.0";
+
+/// The version, slots, rows and numbers that are to be carried over.
+type MigrateCall<'a> = (u32, u32, u32, &'a [f64]);
+type MigrateAnswer = (Result<Vec<f64>, String>,);
 
 /// What the host keeps for one instance.
 pub struct Guest {
@@ -87,6 +94,7 @@ struct Budget {
 pub struct Live {
     store: Store<Guest>,
     rule: WatchfireRule,
+    instance: Instance,
 }
 
 impl Live {
@@ -103,9 +111,9 @@ impl Live {
         store.limiter(|guest| guest);
         let budget = init_budget(limits);
         arm(&mut store, &budget).map_err(|error| failure(error, &budget))?;
-        let rule = pre.instantiate(&mut store).and_then(|instance| WatchfireRule::new(&mut store, &instance));
-        let rule = rule.map_err(|error| failure(error, &budget))?;
-        Ok(Live { store, rule })
+        let instance = pre.instantiate(&mut store).map_err(|error| failure(error, &budget))?;
+        let rule = WatchfireRule::new(&mut store, &instance).map_err(|error| failure(error, &budget))?;
+        Ok(Live { store, rule, instance })
     }
 
     /// Steps that the last call of so much budget took; none where steps are not counted.
@@ -185,6 +193,34 @@ impl Live {
         let budget = init_budget(&self.limits());
         let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_explain(store, row))?;
         said.map_err(RuleFailure::Reported)
+    }
+
+    /// `migrate-state`, which a module need not export.
+    pub fn migrate_state(
+        &mut self,
+        version: u32,
+        slots: u32,
+        rows: usize,
+        state: &[f64],
+        slots_now: usize,
+    ) -> Result<Option<Vec<f64>>, RuleFailure> {
+        let limits = self.limits();
+        let output_bytes = limits.output_bytes_base + slots_now * rows * size_of::<f64>();
+        let budget = Budget { output_bytes, rows, ..init_budget(&limits) };
+        let Some(migrate) = self.migrate_export().map_err(|error| failure(error, &budget))? else { return Ok(None) };
+        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+        let (said,) = self.call(&budget, |_, store| migrate.call(store, (version, slots, rows, state)))?;
+        said.map(Some).map_err(RuleFailure::Reported)
+    }
+
+    fn migrate_export<'a>(&mut self) -> wasmtime::Result<Option<TypedFunc<MigrateCall<'a>, MigrateAnswer>>> {
+        let Some(interface) = self.instance.get_export_index(&mut self.store, None, MIGRATE_INTERFACE) else {
+            return Ok(None);
+        };
+        match self.instance.get_export_index(&mut self.store, Some(&interface), "migrate-state") {
+            Some(function) => self.instance.get_typed_func(&mut self.store, &function).map(Some),
+            None => Ok(None),
+        }
     }
 }
 
