@@ -62,7 +62,7 @@ impl Episodes {
             Output::Alert { time, alert, .. } => self.transition(*time, alert),
             Output::Message(message) => *self.messages.entry(message.receiver.clone()).or_default() += 1,
             Output::RuleFailed { rule, .. } => *self.failures.entry(rule.clone()).or_default() += 1,
-            Output::RuleRecovered { .. } => {}
+            Output::RuleRecovered { .. } | Output::StateMigrated { .. } => {}
         }
     }
 
