@@ -28,6 +28,8 @@ pub fn builder(config: &mut Config) -> Builder {
     let builder = Engine::builder()
         .sources(std::mem::take(&mut config.templates))
         .parameters(std::mem::take(&mut config.given))
+        .limits(config.limits.limits.clone())
+        .policy(config.limits.policy.clone())
         .signal_handlers(true);
     match config.route.take() {
         Some(route) => builder.routes(route),

@@ -5,9 +5,11 @@ use std::rc::Rc;
 
 use watchfire_core::engine::Loaded;
 use watchfire_door::{Errors, Node};
+use watchfire_core::limit::grouped;
 use watchfire_sandbox::{ExpressionSpec, LoadError, Module, Sandbox, SettingProblem};
 use watchfire_template::{Annotations, ModuleRef, Template, TemplateRule};
 
+use crate::config::limits;
 pub use crate::load::TemplateSource;
 
 /// The values that a configuration gives to templates' parameters: template, parameter, value.
@@ -30,13 +32,34 @@ pub struct Catalog {
 struct Loader<'a> {
     sandbox: &'a Sandbox,
     modules: HashMap<String, Rc<Module>>,
+    /// Memory that the rules started so far may ask for, bytes.
+    memory_bytes: u64,
+}
+
+/// Why a rule's module is not there.
+struct Refused {
+    why: String,
+    /// Whether the rule's own `limits:` are at fault.
+    by_limits: bool,
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Refused { why, by_limits: false }
+    }
+}
+
+impl From<LoadError> for Refused {
+    fn from(error: LoadError) -> Self {
+        Refused { why: error.to_string(), by_limits: matches!(error, LoadError::Raised(_)) }
+    }
 }
 
 impl Catalog {
     /// Reads templates and starts their rules. What is wrong is in [`Catalog::broken`].
     pub fn read(sources: &[TemplateSource], given: &Given, sandbox: &Sandbox) -> Self {
         let mut catalog = Catalog::default();
-        let mut loader = Loader { sandbox, modules: HashMap::new() };
+        let mut loader = Loader { sandbox, modules: HashMap::new(), memory_bytes: 0 };
         for source in sources {
             let mut errors = Errors::default();
             if let Some(wanted) = source.text().ok().and_then(|text| needs_newer(&text)) {
@@ -116,13 +139,20 @@ fn needs_newer(text: &str) -> Option<String> {
 
 impl Loader<'_> {
     fn start(&mut self, source: &TemplateSource, rule: &TemplateRule, errors: &mut Errors) -> Option<Loaded> {
-        let module = match self.module(source, rule.module.as_ref()?, &rule.spec.alert) {
+        let own = rule.limits.as_ref().map(|node| limits::changes(node, errors)).unwrap_or_default();
+        let sandbox = self.sandbox.with_limits(own);
+        let module = match self.module(&sandbox, source, rule.module.as_ref()?, &rule.spec.alert) {
             Ok(module) => module,
-            Err(why) => {
-                errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
+            Err(Refused { why, by_limits }) => {
+                let place = rule.limits.as_ref().filter(|_| by_limits).map_or(&rule.place, Node::place);
+                errors.add(place, format!("{}: {why}", rule.spec.alert));
                 return None;
             }
         };
+        if let Err(why) = self.admit(module.memory_bytes()) {
+            errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
+            return None;
+        }
         if let Err(problems) = module.validate(&rule.settings) {
             problems.iter().for_each(|problem| refuse_setting(rule, problem, errors));
             return None;
@@ -136,8 +166,13 @@ impl Loader<'_> {
         }
     }
 
-    fn module(&mut self, source: &TemplateSource, module: &ModuleRef, alert: &str) -> Result<Rc<Module>, String> {
-        let said = |error: LoadError| error.to_string();
+    fn module(
+        &mut self,
+        sandbox: &Sandbox,
+        source: &TemplateSource,
+        module: &ModuleRef,
+        alert: &str,
+    ) -> Result<Rc<Module>, Refused> {
         match module {
             ModuleRef::Expression { when, until, value, severity, scope, parameters } => {
                 let spec = ExpressionSpec {
@@ -149,36 +184,51 @@ impl Loader<'_> {
                     scope: *scope,
                     parameters: parameters.clone(),
                 };
-                self.sandbox.expression(spec).map(Rc::new).map_err(said)
+                Ok(sandbox.expression(spec).map(Rc::new)?)
             }
-            ModuleRef::Shipped(name) => self.shared(name, |sandbox| {
+            ModuleRef::Shipped(name) => self.shared(name, sandbox, |sandbox| {
                 let bytes = watchfire_rules::module(name).ok_or_else(|| format!("there is no module `{name}`"))?;
-                sandbox.wasm(name, bytes).map_err(said)
+                Ok(sandbox.wasm(name, bytes)?)
             }),
             ModuleRef::Wasm(path) => {
                 let (file, bytes) = source.beside(path).map_err(|why| format!("module {path}: {why}"))?;
-                self.shared(&file, |sandbox| {
-                    sandbox.wasm(&file, &bytes).map_err(|error| format!("module {path}: {error}"))
-                })
+                let named = |refused: Refused| Refused { why: format!("module {path}: {}", refused.why), ..refused };
+                self.shared(&file, sandbox, |sandbox| Ok(sandbox.wasm(&file, &bytes)?)).map_err(named)
             }
             ModuleRef::Rhai(path) => {
                 let (file, bytes) = source.beside(path).map_err(|why| format!("module {path}: {why}"))?;
                 let text = String::from_utf8(bytes).map_err(|_| format!("module {path}: it is no UTF-8 text"))?;
-                self.shared(&file, |sandbox| sandbox.rhai(path, &file, &text).map_err(said))
+                self.shared(&file, sandbox, |sandbox| Ok(sandbox.rhai(path, &file, &text)?))
             }
         }
     }
 
+    /// Whether the memory of one more rule fits beside that of the others.
+    fn admit(&mut self, bytes: u64) -> Result<(), String> {
+        let (wanted, total) = (self.memory_bytes.saturating_add(bytes), self.sandbox.total_memory_bytes());
+        if wanted > total {
+            return Err(format!(
+                "with it the rules may use {} of {} bytes of memory; lower limits.memory_bytes of some, or raise limits.total_memory_bytes, see docs/limits.md",
+                grouped(wanted), grouped(total)
+            ));
+        }
+        self.memory_bytes = wanted;
+        Ok(())
+    }
+
+    /// A module that rules with the same limits share.
     fn shared(
         &mut self,
         name: &str,
-        load: impl FnOnce(&Sandbox) -> Result<Module, String>,
-    ) -> Result<Rc<Module>, String> {
-        if let Some(known) = self.modules.get(name) {
+        sandbox: &Sandbox,
+        load: impl FnOnce(&Sandbox) -> Result<Module, Refused>,
+    ) -> Result<Rc<Module>, Refused> {
+        let key = format!("{name} {:?}", sandbox.changes());
+        if let Some(known) = self.modules.get(&key) {
             return Ok(known.clone());
         }
-        let module = Rc::new(load(self.sandbox)?);
-        self.modules.insert(name.to_owned(), module.clone());
+        let module = Rc::new(load(sandbox)?);
+        self.modules.insert(key, module.clone());
         Ok(module)
     }
 }

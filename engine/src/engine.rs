@@ -311,6 +311,7 @@ fn alert_report(view: watchfire_core::AlertView) -> AlertReport {
         state: view.state.to_string(),
         severity: view.severity.to_string(),
         since: crate::clock::rfc3339(view.starts_at),
+        stale: view.stale,
     }
 }
 
@@ -326,6 +327,8 @@ fn rule_report(status: watchfire_core::engine::RuleStatus) -> RuleReport {
         rows_refused_total: status.counts.rows_refused_total,
         events_unplaced_total: status.counts.events_unplaced_total,
         bytes: status.bytes,
+        limit_hits: status.limit_hits.into_iter().map(|(limit, times)| (limit.to_owned(), times)).collect(),
+        explain_failures_total: status.counts.explain_failures_total,
     }
 }
 

@@ -57,6 +57,8 @@ pub struct AlertReport {
     pub severity: String,
     /// Since when, in RFC 3339.
     pub since: String,
+    /// Whether it stands still because its rule is quarantined.
+    pub stale: bool,
 }
 
 /// A loaded template.
@@ -93,4 +95,8 @@ pub struct RuleReport {
     pub events_unplaced_total: u64,
     /// Bytes kept for its rows.
     pub bytes: usize,
+    /// How often each of its limits was hit, by name: calls that failed at it, and what was cut or dropped.
+    pub limit_hits: std::collections::BTreeMap<String, u64>,
+    /// Calls for evidence that failed; the alert went out without it.
+    pub explain_failures_total: u64,
 }

@@ -31,6 +31,7 @@ pub fn text(engine: &Engine) -> String {
         let _ = writeln!(out, "{name} {value}");
     }
     rules(&mut out, &status.rules);
+    limit_hits(&mut out, &status.rules);
     channels(&mut out, engine);
     out
 }
@@ -74,6 +75,16 @@ fn rules(out: &mut String, rules: &[watchfire_engine::RuleReport]) {
         head(out, name, kind, help);
         for rule in rules {
             let _ = writeln!(out, "{name}{{rule={:?}}} {}", rule.id, read(rule));
+        }
+    }
+}
+
+fn limit_hits(out: &mut String, rules: &[watchfire_engine::RuleReport]) {
+    let name = "watchfire_rule_limit_hits_total";
+    head(out, name, "counter", "How often a rule ran into one of its limits.");
+    for rule in rules {
+        for (limit, times) in &rule.limit_hits {
+            let _ = writeln!(out, "{name}{{rule={:?},limit={limit:?}}} {times}", rule.id);
         }
     }
 }

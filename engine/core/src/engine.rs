@@ -2,7 +2,7 @@
 
 mod keep;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::conditions::{Conditions, LIMIT_REACHED, RULE_QUARANTINED};
@@ -72,6 +72,10 @@ pub struct RuleStatus {
     pub quarantined: bool,
     /// What it has left out.
     pub counts: Counts,
+    /// How often each limit was hit, by its name.
+    pub limit_hits: BTreeMap<&'static str, u64>,
+    /// When a quarantined rule is tried again is this long after its last failure.
+    pub quarantined_for: Option<std::time::Duration>,
 }
 
 impl Engine {
@@ -344,6 +348,8 @@ impl Engine {
             failures_total: judge.health().failures_total(),
             quarantined: judge.health().is_quarantined(),
             counts: judge.counts(),
+            limit_hits: judge.limit_hits(),
+            quarantined_for: judge.health().quarantined_for(),
         })
     }
 
