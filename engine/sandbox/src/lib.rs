@@ -8,8 +8,8 @@
 //! host, so nothing of it is lost.
 //!
 //! # For embedders
-//! - Evaluation happens on the thread that calls. It needs 1 MiB of stack left: 512 KiB for WebAssembly, and what
-//!   a Rhai script of the greatest allowed depth takes.
+//! - WebAssembly and expressions are evaluated on the thread that calls, which needs 1 MiB of stack left. Each call of a
+//!   script gets a thread of its own with a stack of 64 MiB of address space, which ends with the call.
 //! - One thread per [`Sandbox`] counts time (the wall-clock fuse); it ends with the last program.
 //! - With [`SandboxConfig::signal_handlers`] wasmtime installs process-wide handlers for SIGSEGV, SIGILL and SIGFPE
 //!   and memory accesses cost less. Without it, which is the default, it installs none.
@@ -115,13 +115,18 @@ impl Sandbox {
 
     /// The limits of a module by what its manifest says.
     fn class(&self, bytes: &[u8]) -> Result<Limits, LoadError> {
+        wasm::check_not_compiled(bytes)?;
         let most = self.policy.module_bytes_max(&self.limits);
         let granted = self.changes.iter().find(|(field, _)| field.name == "module_bytes").map_or(0, |(_, value)| value);
         let most = most.max(usize::try_from(granted).unwrap_or(usize::MAX));
         if bytes.len() > most {
             return Err(LoadError::TooLarge { found: bytes.len(), limit: most, name: "module_bytes" });
         }
-        let manifest = manifest::read(bytes).map_err(LoadError::NotWasm)?;
+        let ordinary = self.limits.module_bytes;
+        let manifest = manifest::read(bytes).map_err(|why| match bytes.len() > ordinary {
+            true => LoadError::TooLarge { found: bytes.len(), limit: ordinary, name: "module_bytes" },
+            false => LoadError::NotWasm(why),
+        })?;
         let class = self.policy.limits(manifest.as_ref(), &self.limits).ok_or(LoadError::LargeRefused)?;
         self.changed(class)
     }

@@ -19,7 +19,7 @@ use watchfire_sandbox::{Limits, LoadError, Module, Sandbox, SandboxConfig, compo
 use world::{Hostile, hit, kind, refusal, tick};
 
 /// Executions of the short part, of each kind.
-const SHORT: usize = 250;
+const SHORT: usize = 150;
 /// Numbers that break things.
 const EDGES: [u32; 12] =
     [0, 1, 2, 7, 0x7f, 0x80, 0xffff, 0x1_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_fff8, 0xffff_ffff];

@@ -192,6 +192,18 @@ impl Limits {
         Err(LimitHit { limit: "state_slots", used, allowed, unit: "state slots", rows: 0 })
     }
 
+    /// Whether a rule may have settings of so many bytes.
+    ///
+    /// # Errors
+    /// Where that is more than its limit.
+    pub fn check_settings(&self, bytes: usize) -> Result<(), LimitHit> {
+        if bytes <= self.settings_bytes {
+            return Ok(());
+        }
+        let (used, allowed) = (Some(bytes as u64), self.settings_bytes as u64);
+        Err(LimitHit { limit: "settings_bytes", used, allowed, unit: "bytes of settings", rows: 0 })
+    }
+
     /// Whether an answer may have so many notes.
     ///
     /// # Errors

@@ -18,6 +18,10 @@ use crate::{Limits, LoadError};
 
 /// How many operations pass between two looks at the clock.
 const OPERATIONS_PER_LOOK: u64 = 256;
+/// How many uses of variables pass between two looks at their sizes.
+const USES_PER_LOOK: u64 = 32;
+/// Stack of a call, bytes: address space, of which only what is touched takes memory.
+const STACK_BYTES: usize = 64 << 20;
 /// Tokens by which a call that was ended says why.
 const STEPS: &str = "steps";
 const WALL: &str = "wall";
@@ -38,6 +42,8 @@ pub fn sandboxed(limits: &Limits) -> Engine {
         // Function pointers escape the size limits (currying one into itself doubles it), and closures leak by cycles.
         .disable_symbol("Fn")
         .disable_symbol("curry")
+        // What a method changes of its object is seen by no check of sizes.
+        .disable_symbol("this")
         .set_allow_anonymous_fn(false)
         .set_strict_variables(true)
         .set_fail_on_invalid_map_property(true)
@@ -56,6 +62,8 @@ struct Budget {
     steps: AtomicU64,
     /// Steps that the call has used.
     used: AtomicU64,
+    /// Uses of variables in the call.
+    uses: AtomicU64,
 }
 
 /// How far a call may go.
@@ -84,6 +92,18 @@ impl Bounds {
     }
 }
 
+/// Runs something on a stack that is deep enough for any value a script may build: to compare, show or drop a value
+/// that is nested as deep as its limit of elements lets it takes a frame for each level, and a stack that overflows
+/// ends the process. The value must not leave this stack either.
+fn on_own_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, RuleFailure> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("watchfire-script".into()).stack_size(STACK_BYTES);
+        let running = thread.spawn_scoped(scope, work);
+        let running = running.map_err(|error| RuleFailure::Trap(format!("the host has no thread for it: {error}")))?;
+        running.join().map_err(|_| RuleFailure::Trap("the script made its host panic".to_owned()))
+    })
+}
+
 /// An engine of one script.
 pub struct ScriptEngine {
     engine: Engine,
@@ -104,6 +124,7 @@ impl ScriptEngine {
         let budget = Arc::new(Budget::default());
         let watched = budget.clone();
         engine.on_progress(move |operations| ended(operations, &watched));
+        watch_sizes(&mut engine, budget.clone());
         let log = RuleLog::new(file, limits);
         let printed = log.clone();
         engine.on_print(move |line| printed.line(line));
@@ -113,8 +134,8 @@ impl ScriptEngine {
     }
 
     /// Compiles a script.
-    pub fn compile(&self, source: &str) -> Result<AST, ParseError> {
-        self.engine.compile(source)
+    pub fn compile(&self, source: &str) -> Result<Result<AST, ParseError>, RuleFailure> {
+        on_own_stack(|| self.engine.compile(source))
     }
 
     /// The script's log.
@@ -127,24 +148,25 @@ impl ScriptEngine {
         self.budget.used.load(Ordering::Relaxed)
     }
 
-    /// Runs a call within a number of operations and the wall-clock fuse. A panic inside is the script's failure.
-    pub fn within(
+    /// Runs a call within a number of operations and the wall-clock fuse, and makes what is wanted of its value. A
+    /// panic inside is the script's failure.
+    pub fn within<T: Send>(
         &self,
         bounds: Bounds,
         file: &str,
-        call: impl FnOnce(&Engine) -> Result<Dynamic, Box<EvalAltResult>>,
-    ) -> Result<Dynamic, RuleFailure> {
+        call: impl FnOnce(&Engine) -> Result<Dynamic, Box<EvalAltResult>> + Send,
+        make: fn(Dynamic) -> T,
+    ) -> Result<T, RuleFailure> {
         self.budget.steps.store(bounds.steps, Ordering::Relaxed);
         self.budget.used.store(0, Ordering::Relaxed);
+        self.budget.uses.store(0, Ordering::Relaxed);
         self.log.begin(None);
-        FUSE.set(Some(Instant::now() + bounds.wall));
-        let said = catch_unwind(AssertUnwindSafe(|| call(&self.engine)));
-        FUSE.set(None);
-        match said {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(self.failure(&error, bounds, file)),
-            Err(_) => Err(RuleFailure::Trap(format!("{file}: the script made its host panic"))),
-        }
+        on_own_stack(|| {
+            FUSE.set(Some(Instant::now() + bounds.wall));
+            let said = catch_unwind(AssertUnwindSafe(|| call(&self.engine).map(make)));
+            said.map(|said| said.map_err(|error| self.failure(&error, bounds, file)))
+        })?
+        .unwrap_or_else(|_| Err(RuleFailure::Trap(format!("{file}: the script made its host panic"))))
     }
 
     fn failure(&self, error: &EvalAltResult, bounds: Bounds, file: &str) -> RuleFailure {
@@ -182,6 +204,19 @@ impl ScriptEngine {
             other => RuleFailure::Trap(placed(file, other.position(), &words(other))),
         }
     }
+}
+
+/// Rhai checks the size of what an operator or a function makes, not of what an assignment into an array or a map does
+/// (`map[key] = value`): so all variables are looked at every few times that one is used.
+fn watch_sizes(engine: &mut Engine, budget: Arc<Budget>) {
+    #[allow(deprecated, reason = "not deprecated, but marked so because it may change with a release of Rhai")]
+    engine.on_var(move |_, _, context| {
+        if budget.uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(USES_PER_LOOK) {
+            let values = context.scope().iter_raw();
+            values.map(|(.., value)| context.engine().ensure_data_size_within_limits(value)).collect::<Result<(), _>>()?;
+        }
+        Ok(None)
+    });
 }
 
 fn ended(operations: u64, budget: &Budget) -> Option<Dynamic> {

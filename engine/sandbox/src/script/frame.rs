@@ -143,6 +143,11 @@ impl Report {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn counts(&self) -> (usize, usize) {
+        let said = self.lock();
+        (said.outcome.hits.len(), said.outcome.notes.len())
+    }
+
     /// One more of what there may be `allowed` of.
     fn admit(&self, limit: &'static str, there: usize, allowed: usize) -> Answer<()> {
         if there < allowed {
@@ -167,7 +172,7 @@ impl Report {
         let row = index(row, self.rows, "row")? as u32;
         let (raise, hold, cause) = (level(raise)?, level(hold)?, cause_of(cause)?);
         let value = number(&value)?;
-        let (hits, notes) = (self.lock().outcome.hits.len(), self.lock().outcome.notes.len());
+        let (hits, notes) = self.counts();
         self.admit(LimitHit::HITS, hits, self.rows)?;
         if !note.is_empty() {
             self.admit(LimitHit::NOTES, notes, self.notes)?;

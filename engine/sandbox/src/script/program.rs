@@ -77,7 +77,7 @@ impl Program for ScriptProgram {
             return Ok(());
         }
         let targets: rhai::Array = targets.iter().map(target).collect();
-        self.running.call("on_targets", (targets,), Bounds::of_start(&self.limits)).map(drop)
+        self.running.call("on_targets", (targets,), Bounds::of_start(&self.limits), drop)
     }
 
     fn evaluate(&mut self, batch: &core::Batch<'_>, out: &mut Outcome) -> Result<(), RuleFailure> {
@@ -87,8 +87,8 @@ impl Program for ScriptProgram {
         let report = Report::new(batch.rows, slots, outputs, self.limits.notes);
         let bounds = Bounds::of_rows(&self.limits, batch.rows);
         self.running.log().begin(Some(batch.now));
-        let said = self.running.call("evaluate", (self.batch(), report.clone()), bounds);
-        said.map(drop).map_err(|failure| report.limit().map_or(failure, RuleFailure::Limit))?;
+        let said = self.running.call("evaluate", (self.batch(), report.clone()), bounds, drop);
+        said.map_err(|failure| report.limit().map_or(failure, RuleFailure::Limit))?;
         *out = report.take();
         self.usage = Some(Usage {
             steps: self.running.steps_used(),
@@ -105,8 +105,8 @@ impl Program for ScriptProgram {
             return Ok(None);
         }
         let args = (self.batch(), INT::from(row));
-        let said = self.running.call("explain", args, Bounds::of_rows(&self.limits, 0))?;
-        let text = said.into_immutable_string().ok();
+        let text = |said: Dynamic| said.into_immutable_string().ok().map(|text| text.to_string());
+        let text = self.running.call("explain", args, Bounds::of_rows(&self.limits, 0), text)?;
         Ok(text.map(|text| Limits::cut(&text, self.limits.note_bytes).to_owned()))
     }
 

@@ -26,13 +26,19 @@ const PARAMETERS_MAX: usize = 256;
 /// The bytes of a component: those given, or a core module made into one.
 pub fn check(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, LoadError> {
     at_most("module_bytes", bytes.len(), limits.module_bytes)?;
-    if Engine::detect_precompiled(bytes).is_some() {
-        return Err(LoadError::NotWasm("it is compiled code already, which is never loaded from outside".to_owned()));
-    }
+    check_not_compiled(bytes)?;
     match encoding(bytes, limits)? {
         Encoding::Component => Ok(bytes.to_vec()),
         Encoding::Module => componentize(bytes),
     }
+}
+
+/// Compiled code would be run as it is: it is taken from the cache alone.
+pub fn check_not_compiled(bytes: &[u8]) -> Result<(), LoadError> {
+    if Engine::detect_precompiled(bytes).is_some() {
+        return Err(LoadError::NotWasm("it is compiled code already, which is never loaded from outside".to_owned()));
+    }
+    Ok(())
 }
 
 fn at_most(name: &'static str, found: usize, limit: usize) -> Result<(), LoadError> {

@@ -20,12 +20,12 @@ use std::time::Duration;
 
 use wasmtime::component::{InstancePre, Linker};
 use wasmtime::{Config, Engine, OperatorCost, VariableOperatorCost};
-use watchfire_core::Descriptor;
+use watchfire_core::{Descriptor, LimitHit};
 
 use crate::log::RuleLog;
 use crate::{Guards, Limits, LoadError, SandboxConfig, SandboxError, SettingProblem};
 use cache::Cache;
-pub use load::componentize;
+pub use load::{check_not_compiled, componentize};
 pub use program::WasmProgram;
 use store::Guest;
 
@@ -148,7 +148,7 @@ impl WasmModule {
 
     /// Checks settings.
     pub fn validate(&self, settings: &serde_json::Value) -> Result<(), Vec<SettingProblem>> {
-        let json = settings_text(settings, &self.limits).map_err(whole)?;
+        let json = settings_text(settings, &self.limits).map_err(|hit| whole(hit.to_string()))?;
         let mut live = self.instantiate().map_err(|error| whole(error.to_string()))?;
         live.validate(&json)
     }
@@ -160,7 +160,7 @@ impl WasmModule {
 
     /// A program with these settings.
     pub fn start(&self, settings: &serde_json::Value) -> Result<WasmProgram, LoadError> {
-        let json = settings_text(settings, &self.limits).map_err(LoadError::Settings)?;
+        let json = settings_text(settings, &self.limits).map_err(LoadError::Limit)?;
         WasmProgram::start(self.host.clone(), &self.name, self.pre.clone(), self.limits.clone(), json)
     }
 
@@ -169,11 +169,9 @@ impl WasmModule {
     }
 }
 
-fn settings_text(settings: &serde_json::Value, limits: &Limits) -> Result<String, String> {
+fn settings_text(settings: &serde_json::Value, limits: &Limits) -> Result<String, LimitHit> {
     let json = if settings.is_null() { "{}".to_owned() } else { settings.to_string() };
-    if json.len() > limits.settings_bytes {
-        return Err(format!("{} bytes of JSON, more than the limit of {}", json.len(), limits.settings_bytes));
-    }
+    limits.check_settings(json.len())?;
     Ok(json)
 }
 

@@ -35,7 +35,7 @@ fn endless_work_ends_at_a_limit() {
     check(&[
         ("loop {}", "limit script_steps_base"),
         ("while true {}", "limit script_steps_base"),
-        ("for n in 0..9223372036854775807 {}", "limit script_steps_base"),
+        ("let x = 0; for n in 0..9223372036854775807 { x += 1; }", "limit script_steps_base"),
         ("let n = 0; do { n += 1 } while n >= 0;", "limit script_steps_base"),
         ("for n in range(0.0, 1e300, 1e-300) {}", "limit script_steps_base|trap|reported"),
         ("for n in range(0, 10, 0) {}", "ok|limit script_steps_base|trap|reported"),
@@ -62,6 +62,9 @@ fn texts_arrays_and_maps_grow_to_their_limits() {
         ("let a = [1]; loop { a = [a, a]; }", "limit script_array_elements"),
         ("let a = [1]; a.insert(0, a); loop { a.insert(0, a); }", "limit script_array_elements|limit script_steps_base"),
         ("let m = #{}; let n = 0; loop { m[n.to_string()] = n; n += 1; }", "limit script_map_entries"),
+        ("let m = #{}; for n in 0..9999 { m[`${m.len()}`] = n; }", "limit script_map_entries"),
+        ("let b = []; b.pad(4000, 1); let a = []; a.pad(4000, 1); for n in 0..4000 { a[n] = b; }", "limit script_array_elements"),
+        ("let b = []; b.pad(4000, 1); let m = #{}; for n in 0..200 { m[`${n}`] = b; }", "limit script_array_elements"),
         ("let m = #{a: 1}; loop { m = #{a: m, b: m}; }", "limit script_map_entries"),
         ("let m = #{}; loop { m.x = [m, m]; }", "limit script_map_entries|limit script_array_elements"),
         ("let a = [\"x\"]; loop { a[0] += a[0]; }", "limit script_string_bytes"),
@@ -81,7 +84,8 @@ fn values_nested_as_deep_as_they_may_be_fit_on_a_small_stack() {
         "let a = []; for n in 0..4090 { a = [a]; } let b = a; let c = a == b; let t = a.to_string();",
     ];
     for body in bodies {
-        let limits = Limits { script_steps_base: 10_000_000, wall: std::time::Duration::from_secs(20), ..Limits::default() };
+        let wall = std::time::Duration::from_secs(20);
+        let limits = Limits { script_steps_base: 10_000_000, script_map_entries: 1024, wall, ..Limits::default() };
         let run = move || with(&sandbox(limits), &script(body, ""));
         let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap();
         let ended = thread.join().unwrap();
@@ -108,7 +112,7 @@ fn nothing_outside_can_be_reached() {
         ("debug(1);", "ok|trap"),
         ("is_def_fn(\"evaluate\", 2);", "ok|trap|load: script"),
         ("global::x;", "load: script|trap"),
-        ("this.x = 1;", "load: script|trap"),
+        ("this.x = 1;", "load: script"),
     ]);
 }
 
@@ -176,7 +180,7 @@ fn sources_that_are_bombs_are_refused() {
         ("a long name", script(&format!("let {} = 1;", "x".repeat(100_000)), ""), "ok|load: script"),
         ("33 functions", script("", &(0..33).map(|n| format!("fn f{n}() {{}}\n")).collect::<String>()), "load: script"),
         ("65 variables", script(&(0..65).map(|n| format!("let v{n} = 1;")).collect::<String>(), ""), "limit script_variables|load: script"),
-        ("a large number", script("let x = 99999999999999999999999999;", ""), "load: script"),
+        ("a large number", script("let x = 99999999999999999999999999;", ""), "load: script|ok"),
         ("300 KB", script(&"let x = 1;".repeat(30_000), ""), "load: limit script_bytes"),
         ("zeros", "\0".repeat(100), "load: script"),
         ("17 slots", script("", "").replace("name:", "state_slots: 17, name:"), "load: limit state_slots"),
