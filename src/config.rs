@@ -29,6 +29,8 @@ pub fn builder(config: &mut Config) -> Builder {
         .sources(std::mem::take(&mut config.templates))
         .shadow(std::mem::take(&mut config.shadow))
         .parameters(std::mem::take(&mut config.given))
+        .limits(config.limits.limits.clone())
+        .policy(config.limits.policy.clone())
         .signal_handlers(true);
     match config.route.take() {
         Some(route) => builder.routes(route),

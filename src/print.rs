@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 use watchfire_engine::notify::payload;
-use watchfire_engine::{Alert, Output, RuleFailure, Severity, State, Time, clock};
+use watchfire_engine::{Alert, Output, RuleFailure, Severity, State, Time, clock, printable};
 
 use crate::exit::Failure;
 
@@ -36,7 +36,9 @@ pub fn transition(time: Time, alert: &Alert) -> String {
     };
     let severity = paint(colour(view.severity), &format!("{:<9}", view.severity.as_str()));
     let cause = view.cause.map(|cause| format!(" [{cause}]")).unwrap_or_default();
-    format!("{}  {word} {severity} {:<26} {}{cause}", clock::rfc3339(time), view.alert, alert.summary())
+    let stale = if view.stale { " (stale)" } else { "" };
+    let (name, summary) = (&view.alert, printable(alert.summary()));
+    format!("{}  {word} {severity} {name:<26} {summary}{cause}{stale}", clock::rfc3339(time))
 }
 
 /// One transition as a line of JSON.
@@ -80,5 +82,5 @@ pub fn trouble(output: &Output) -> Option<String> {
 
 fn failed(rule: &str, failure: &RuleFailure, quarantined: bool) -> String {
     let fate = if quarantined { "; it is quarantined" } else { "" };
-    format!("rule {rule} {failure}{fate}")
+    format!("rule {rule} {}{fate}", printable(&failure.to_string()))
 }

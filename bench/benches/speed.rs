@@ -39,7 +39,7 @@ fn settings() -> serde_json::Value {
 fn sandbox(guards: Guards) -> Sandbox {
     let limits =
         Limits { steps_per_row: 20_000, steps_max: u64::MAX, wall: Duration::from_secs(5), ..Limits::default() };
-    Sandbox::new(SandboxConfig { limits, signal_handlers: true, guards, cache_dir: None }).unwrap()
+    Sandbox::new(SandboxConfig { limits, signal_handlers: true, guards, ..SandboxConfig::default() }).unwrap()
 }
 
 fn wasm(guards: Guards) -> Box<dyn Program> {

@@ -9,7 +9,7 @@ use watchfire_door::Errors;
 use watchfire_notify::courier::Options;
 use watchfire_notify::heartbeat::HeartbeatConfig;
 use watchfire_notify::{BuildContext, Courier, Db, ReceiverConfig, Receivers};
-use watchfire_sandbox::{Limits, Sandbox, SandboxConfig};
+use watchfire_sandbox::{Limits, Policy, Sandbox, SandboxConfig};
 
 use crate::catalog::{Catalog, Given, Selection, TemplateSource};
 use crate::engine::{Engine, Parts};
@@ -63,6 +63,7 @@ pub struct Builder {
     given: Given,
     host: Option<Labels>,
     limits: Limits,
+    policy: Policy,
     cache_dir: Option<PathBuf>,
     signal_handlers: bool,
     storage: Option<PathBuf>,
@@ -135,6 +136,12 @@ impl Builder {
     /// Other limits for rules.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Other limits for large modules, and how far templates may raise limits of their own rules.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 
@@ -268,6 +275,7 @@ impl Builder {
     fn sandbox(&mut self) -> Result<Sandbox, BuildError> {
         let config = SandboxConfig {
             limits: self.limits.clone(),
+            policy: self.policy.clone(),
             cache_dir: self.cache_dir.take(),
             signal_handlers: self.signal_handlers,
             ..SandboxConfig::default()

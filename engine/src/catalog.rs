@@ -5,11 +5,13 @@ use std::rc::Rc;
 
 use watchfire_core::RuleSpec;
 use watchfire_core::engine::{Candidate, check_rule};
+use watchfire_core::limit::grouped;
 use watchfire_door::{Errors, Node};
-use watchfire_sandbox::{ExpressionSpec, Module, Sandbox, SettingProblem};
+use watchfire_sandbox::{ExpressionSpec, LoadError, Module, Sandbox, SettingProblem};
 use watchfire_template::scenario::Reads;
 use watchfire_template::{Annotations, ModuleRef, Template, TemplateRule};
 
+use crate::config::limits;
 pub use crate::load::TemplateSource;
 use crate::module_store::hex;
 use crate::status::TemplateReport;
@@ -39,8 +41,16 @@ pub struct Catalog {
 pub(crate) struct Made {
     spec: RuleSpec,
     settings: serde_json::Value,
-    /// The module's kind and SHA-256, or the expression.
+    /// The module's kind and SHA-256, or the expression, and its limits.
     module: String,
+    /// Memory that it may ask for, bytes.
+    memory_bytes: u64,
+}
+
+impl Made {
+    fn is_as(&self, other: &Made) -> bool {
+        (&self.spec, &self.settings, &self.module) == (&other.spec, &other.settings, &other.module)
+    }
 }
 
 /// Which of the templates' rules are meant.
@@ -59,6 +69,8 @@ struct Loader<'a> {
     modules: HashMap<String, Rc<Module>>,
     /// What the loaded rules were made of.
     known: &'a HashMap<String, Made>,
+    /// Memory that the rules started so far may ask for, bytes.
+    memory_bytes: u64,
 }
 
 /// A module before it is loaded.
@@ -66,6 +78,25 @@ enum Raw {
     Expression(Box<ExpressionSpec>),
     Wasm(String, Vec<u8>),
     Rhai(String, String),
+}
+
+/// Why a rule's module is not there.
+struct Refused {
+    why: String,
+    /// Whether the rule's own `limits:` are at fault.
+    by_limits: bool,
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Refused { why, by_limits: false }
+    }
+}
+
+impl From<LoadError> for Refused {
+    fn from(error: LoadError) -> Self {
+        Refused { why: error.to_string(), by_limits: matches!(error, LoadError::Raised(_)) }
+    }
 }
 
 impl Catalog {
@@ -82,7 +113,7 @@ impl Catalog {
         known: &HashMap<String, Made>,
     ) -> Self {
         let mut catalog = Catalog::default();
-        let mut loader = Loader { sandbox, modules: HashMap::new(), known };
+        let mut loader = Loader { sandbox, modules: HashMap::new(), known, memory_bytes: 0 };
         for source in sources {
             let mut errors = Errors::default();
             if let Some(wanted) = source.text().ok().and_then(|text| needs_newer(&text)) {
@@ -202,38 +233,65 @@ impl Loader<'_> {
         rule: &TemplateRule,
         errors: &mut Errors,
     ) -> Option<(Made, Candidate)> {
+        let own = rule.limits.as_ref().map(|node| limits::changes(node, errors)).unwrap_or_default();
+        let sandbox = self.sandbox.with_limits(own);
+        let mut refuse = |refused: Refused| {
+            let place = rule.limits.as_ref().filter(|_| refused.by_limits).map_or(&rule.place, Node::place);
+            errors.add(place, format!("{}: {}", rule.spec.alert, refused.why));
+        };
         let found = raw(source, rule.module.as_ref()?, &rule.spec.alert);
-        let mut refuse = |why: String| errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
-        let raw = found.map_err(&mut refuse).ok()?;
-        let made = Made { spec: rule.spec.clone(), settings: rule.settings.clone(), module: raw.identity() };
-        if self.known.get(&*rule.spec.id) == Some(&made) {
+        let raw = found.map_err(|why| refuse(why.into())).ok()?;
+        let identity = format!("{} {:?}", raw.identity(), sandbox.changes());
+        let mut made =
+            Made { spec: rule.spec.clone(), settings: rule.settings.clone(), module: identity, memory_bytes: 0 };
+        if let Some(known) = self.known.get(&*rule.spec.id).filter(|known| known.is_as(&made)) {
+            made.memory_bytes = known.memory_bytes;
+            self.admit(made.memory_bytes).map_err(|why| refuse(why.into())).ok()?;
             return Some((made, Candidate::Same(rule.spec.clone())));
         }
-        let module = self.module(raw, &made.module).map_err(&mut refuse).ok()?;
+        let module = self.module(&sandbox, raw, &made.module).map_err(&mut refuse).ok()?;
+        made.memory_bytes = module.memory_bytes();
+        self.admit(made.memory_bytes).map_err(|why| refuse(why.into())).ok()?;
         if let Err(problems) = module.validate(&rule.settings) {
             problems.iter().for_each(|problem| refuse_setting(rule, problem, errors));
             return None;
         }
+        let mut refuse = |why: String| errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
         let program = module.start(&rule.settings).map_err(|why| refuse(why.to_string())).ok()?;
         check_rule(&rule.spec, &*program).map_err(|why| refuse(why.to_string())).ok()?;
         Some((made, Candidate::New(rule.spec.clone(), program)))
     }
 
-    fn module(&mut self, raw: Raw, identity: &str) -> Result<Rc<Module>, String> {
+    fn module(&mut self, sandbox: &Sandbox, raw: Raw, identity: &str) -> Result<Rc<Module>, Refused> {
         if let Some(known) = self.modules.get(identity) {
             return Ok(known.clone());
         }
+        let named = |file: &str, error: LoadError| {
+            let refused = Refused::from(error);
+            let why = if refused.by_limits { refused.why } else { format!("module {file}: {}", refused.why) };
+            Refused { why, ..refused }
+        };
         let module = Rc::new(match raw {
-            Raw::Expression(spec) => {
-                return self.sandbox.expression(*spec).map(Rc::new).map_err(|error| error.to_string());
-            }
-            Raw::Wasm(file, bytes) => {
-                self.sandbox.wasm(&file, &bytes).map_err(|error| format!("module {file}: {error}"))?
-            }
-            Raw::Rhai(file, text) => self.sandbox.rhai(&file, &file, &text).map_err(|error| error.to_string())?,
+            Raw::Expression(spec) => return Ok(sandbox.expression(*spec).map(Rc::new)?),
+            Raw::Wasm(file, bytes) => sandbox.wasm(&file, &bytes).map_err(|error| named(&file, error))?,
+            Raw::Rhai(file, text) => sandbox.rhai(&file, &file, &text)?,
         });
         self.modules.insert(identity.to_owned(), module.clone());
         Ok(module)
+    }
+
+    /// Whether the memory of one more rule fits beside that of the others.
+    fn admit(&mut self, bytes: u64) -> Result<(), String> {
+        let (wanted, total) = (self.memory_bytes.saturating_add(bytes), self.sandbox.total_memory_bytes());
+        if wanted > total {
+            return Err(format!(
+                "with it the rules may use {} of {} bytes of memory; lower limits.memory_bytes of some, or raise limits.total_memory_bytes, see docs/limits.md",
+                grouped(wanted),
+                grouped(total)
+            ));
+        }
+        self.memory_bytes = wanted;
+        Ok(())
     }
 }
 

@@ -9,12 +9,19 @@ use watchfire_template::Annotations;
 /// The texts of each rule, by its id.
 pub(crate) type Texts = HashMap<String, Annotations>;
 
+/// The annotation of an alert whose rule is quarantined.
+const STALE: &str = "the rule of this alert is quarantined; the alert stands as it was when the rule last answered";
+
 /// The rendered annotations of an alert. Watchfire's own conditions speak for themselves.
 pub(crate) fn annotations(view: &AlertView, texts: &Texts) -> Vec<(String, String)> {
-    match texts.get(&*view.rule) {
+    let mut texts: Vec<(String, String)> = match texts.get(&*view.rule) {
         Some(annotations) => annotations.render(view),
         None => view.note.iter().map(|note| ("summary".to_owned(), note.to_string())).collect(),
+    };
+    if view.stale {
+        texts.push(("stale".to_owned(), STALE.to_owned()));
     }
+    texts
 }
 
 /// A notification with its texts. Its key tells it from every other one: it is made in the transaction that stores

@@ -351,6 +351,7 @@ fn alert_report(view: watchfire_core::AlertView) -> AlertReport {
         state: view.state.to_string(),
         severity: view.severity.to_string(),
         since: crate::clock::rfc3339(view.starts_at),
+        stale: view.stale,
     }
 }
 
@@ -367,6 +368,8 @@ fn rule_report(status: watchfire_core::engine::RuleStatus) -> RuleReport {
         events_unplaced_total: status.counts.events_unplaced_total,
         bytes: status.bytes,
         state: status.migration.map(|migration| migration.to_string()),
+        limit_hits: status.limit_hits.into_iter().map(|(limit, times)| (limit.to_owned(), times)).collect(),
+        explain_failures_total: status.counts.explain_failures_total,
     }
 }
 

@@ -50,6 +50,7 @@ mod store;
 pub use watchfire_core::engine::Reloaded;
 pub use watchfire_core::matcher::Matcher;
 pub use watchfire_core::route::{GroupBy, Route};
+pub use watchfire_core::text::printable;
 pub use watchfire_core::{
     Aggregate, Batch, Cause, Condition, Descriptor, Input, Labels, Observation, Occurrence, Outcome, Program, Reads,
     RuleFailure, Sample, Series, SeriesId, Severity, State, Time,

@@ -59,6 +59,8 @@ pub struct AlertReport {
     pub severity: String,
     /// Since when, in RFC 3339.
     pub since: String,
+    /// Whether it stands still because its rule is quarantined.
+    pub stale: bool,
 }
 
 /// A loaded template.
@@ -97,6 +99,10 @@ pub struct RuleReport {
     pub bytes: usize,
     /// What became of the state that another version of it kept, in words.
     pub state: Option<String>,
+    /// How often each of its limits was hit, by name: calls that failed at it, and what was cut or dropped.
+    pub limit_hits: std::collections::BTreeMap<String, u64>,
+    /// Calls for evidence that failed; the alert went out without it.
+    pub explain_failures_total: u64,
 }
 
 /// Templates that run in shadow.

@@ -58,7 +58,7 @@ fn each_mistake_is_told_at_its_place() {
         ("receivers: [{name: a}, {name: a}]", "1:24: receiver `a` is there twice; names must differ"),
         (
             "rout: {receiver: a}",
-            "1:1: unknown key `rout`; expected one of http, storage, sources, templates, receivers, route, host, external_url, heartbeat\n  hint: did you mean `route`?",
+            "1:1: unknown key `rout`; expected one of http, storage, sources, templates, receivers, route, host, external_url, heartbeat, limits, limits_max\n  hint: did you mean `route`?",
         ),
     ];
     for (text, expected) in cases {

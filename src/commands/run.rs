@@ -311,7 +311,7 @@ fn no_more(_: std::sync::mpsc::TryRecvError) -> RecvTimeoutError {
 fn log(output: &Output) {
     match output {
         Output::Alert { alert, .. } => {
-            let (view, summary) = (&alert.view, alert.summary());
+            let (view, summary) = (&alert.view, watchfire_engine::printable(alert.summary()));
             match view.severity {
                 Severity::Info => {
                     tracing::info!(alert = &*view.alert, state = view.state.as_str(), labels = %view.labels, "{summary}");

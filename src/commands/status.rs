@@ -1,6 +1,7 @@
 //! `watchfire status`
 
 use serde_json::Value;
+use watchfire_engine::printable;
 
 use crate::cli::Status;
 use crate::exit::{Exit, Failure};
@@ -58,8 +59,8 @@ fn show(answer: &Value) {
     }
     for rule in engine["rules"].as_array().into_iter().flatten() {
         let trouble = match (rule["quarantined"].as_bool(), rule["last_failure"].as_str()) {
-            (Some(true), Some(why)) => format!("  QUARANTINED: {why}"),
-            (_, Some(why)) => format!("  failing: {why}"),
+            (Some(true), Some(why)) => format!("  QUARANTINED: {}", printable(why)),
+            (_, Some(why)) => format!("  failing: {}", printable(why)),
             _ => rule["state"].as_str().map(|words| format!("  {words}")).unwrap_or_default(),
         };
         let id = rule["id"].as_str().unwrap_or("?");
@@ -74,7 +75,8 @@ fn show(answer: &Value) {
         shadow["latest"].as_array().into_iter().flatten().for_each(show_difference);
     }
     for channel in answer["channels"].as_array().into_iter().flatten() {
-        let error = channel["last_error"].as_str().map(|why| format!("  last error: {why}")).unwrap_or_default();
+        let error =
+            channel["last_error"].as_str().map(|why| format!("  last error: {}", printable(why))).unwrap_or_default();
         println!(
             "receiver  {:<44} {:>6} delivered {:>4} waiting {:>4} failed{error}",
             format!("{}/{}", channel["receiver"].as_str().unwrap_or("?"), channel["channel"].as_str().unwrap_or("?")),

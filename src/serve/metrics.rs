@@ -33,6 +33,7 @@ pub fn text(engine: &Engine, reload: &super::LastReload) -> String {
     reload.metrics(&mut out);
     rules(&mut out, &status.rules);
     shadow(&mut out, status.shadow.as_ref());
+    limit_hits(&mut out, &status.rules);
     channels(&mut out, engine);
     out
 }
@@ -94,7 +95,12 @@ fn rules(out: &mut String, rules: &[watchfire_engine::RuleReport]) {
 /// What templates in shadow would have done otherwise.
 fn shadow(out: &mut String, shadow: Option<&watchfire_engine::ShadowStatus>) {
     let Some(shadow) = shadow else { return };
-    head(out, "watchfire_shadow_differences_total", "counter", "Alerts that a rule in shadow would have told otherwise.");
+    head(
+        out,
+        "watchfire_shadow_differences_total",
+        "counter",
+        "Alerts that a rule in shadow would have told otherwise.",
+    );
     for rule in &shadow.rules {
         let kinds = [
             ("only_old", rule.only_old_total),
@@ -109,6 +115,16 @@ fn shadow(out: &mut String, shadow: Option<&watchfire_engine::ShadowStatus>) {
     head(out, name, "counter", "For how long they would have, summed over targets.");
     for rule in &shadow.rules {
         let _ = writeln!(out, "{name}{{rule={:?}}} {}", rule.id, rule.seconds_differing);
+    }
+}
+
+fn limit_hits(out: &mut String, rules: &[watchfire_engine::RuleReport]) {
+    let name = "watchfire_rule_limit_hits_total";
+    head(out, name, "counter", "How often a rule ran into one of its limits.");
+    for rule in rules {
+        for (limit, times) in &rule.limit_hits {
+            let _ = writeln!(out, "{name}{{rule={:?},limit={limit:?}}} {times}", rule.id);
+        }
     }
 }
 

@@ -150,6 +150,7 @@ pub fn alerts_json(alerts: &[watchfire_engine::Alert]) -> Value {
             "state": view.state.as_str(),
             "activeAt": watchfire_engine::clock::rfc3339(view.active_at),
             "value": view.value.to_string(),
+            "stale": view.stale,
         })
     };
     alerts.iter().map(one).collect()

@@ -128,6 +128,7 @@ fn view(condition: Condition, severity: Severity, starts_at: Time) -> AlertView 
         starts_at,
         ends_at: None,
         reason: None,
+        stale: false,
     }
 }
 

@@ -106,6 +106,8 @@ pub struct AlertView {
     pub ends_at: Option<Time>,
     /// Why it ended, where that is not "the condition cleared".
     pub reason: Option<Arc<str>>,
+    /// Whether its rule is quarantined: the alert stands as it was when the rule last answered.
+    pub stale: bool,
 }
 
 /// An alert changed.

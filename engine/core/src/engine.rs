@@ -3,7 +3,7 @@
 mod keep;
 mod load;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::conditions::{Conditions, LIMIT_REACHED, RULE_QUARANTINED};
@@ -76,6 +76,10 @@ pub struct RuleStatus {
     pub counts: Counts,
     /// What became of the state that another version of it kept.
     pub migration: Option<Migration>,
+    /// How often each limit was hit, by its name.
+    pub limit_hits: BTreeMap<&'static str, u64>,
+    /// When a quarantined rule is tried again is this long after its last failure.
+    pub quarantined_for: Option<std::time::Duration>,
 }
 
 impl Engine {
@@ -303,6 +307,8 @@ impl Engine {
             quarantined: judge.health().is_quarantined(),
             counts: judge.counts(),
             migration: judge.migration().cloned(),
+            limit_hits: judge.limit_hits(),
+            quarantined_for: judge.health().quarantined_for(),
         })
     }
 

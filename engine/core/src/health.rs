@@ -26,6 +26,8 @@ pub struct Health {
     inconclusive: u32,
     recent: VecDeque<Time>,
     quarantine: Option<Duration>,
+    /// The wait of the quarantine that it came out of last: it goes on doubling where the rule fails again soon.
+    left: Option<Duration>,
     last: Option<RuleFailure>,
     failures_total: u64,
 }
@@ -67,6 +69,7 @@ impl Health {
             inconclusive: record.inconclusive,
             recent: record.recent.iter().rev().take(FAILURES_IN_WINDOW_MAX).rev().map(|at| (*at).min(now)).collect(),
             quarantine: record.quarantine.map(|wait| wait.min(QUARANTINE_MAX)),
+            left: None,
             last: record.last.clone().map(RuleFailure::Kept),
             failures_total: record.failures_total,
         }
@@ -75,6 +78,11 @@ impl Health {
     /// Whether the rule is quarantined.
     pub fn is_quarantined(&self) -> bool {
         self.quarantine.is_some()
+    }
+
+    /// How long a quarantined rule waits from its last failure to its next try.
+    pub fn quarantined_for(&self) -> Option<Duration> {
+        self.quarantine
     }
 
     /// Whether the rule's last call failed.
@@ -92,11 +100,12 @@ impl Health {
         self.failures_total
     }
 
-    /// Notes a good answer. True where the rule had been failing.
+    /// Notes a good answer; that of a quarantined rule was a try in the shadow, and brings it back. True where the
+    /// rule had been failing.
     pub fn succeeded(&mut self) -> bool {
         self.in_a_row = 0;
         self.inconclusive = 0;
-        self.quarantine = None;
+        self.left = self.quarantine.take().or(self.left);
         self.last.take().is_some()
     }
 
@@ -107,7 +116,7 @@ impl Health {
         self.inconclusive += u32::from(failure.is_inconclusive());
         self.last = Some(failure);
         if !counts {
-            return interval;
+            return self.quarantine.unwrap_or_default().max(interval);
         }
         self.count(now);
         self.wait(interval)
@@ -117,16 +126,21 @@ impl Health {
         self.in_a_row += 1;
         self.recent.push_back(now);
         self.recent.retain(|at| now.since(*at) < FAILURE_WINDOW);
+        // A rule that was good for a whole window begins anew.
+        if self.recent.len() == 1 && self.quarantine.is_none() {
+            self.left = None;
+        }
     }
 
     fn wait(&mut self, interval: Duration) -> Duration {
         let given_up = self.in_a_row >= FAILURES_IN_A_ROW_MAX || self.recent.len() >= FAILURES_IN_WINDOW_MAX;
         if given_up {
-            let wait = self.quarantine.map_or(QUARANTINE_FIRST, |last| (last * 2).min(QUARANTINE_MAX));
+            let wait =
+                self.quarantine.or(self.left.take()).map_or(QUARANTINE_FIRST, |last| (last * 2).min(QUARANTINE_MAX));
             self.quarantine = Some(wait);
             return wait.max(interval);
         }
-        interval * 2u32.pow(self.in_a_row.min(FAILURES_IN_A_ROW_MAX) - 1)
+        interval.saturating_mul(2u32.pow(self.in_a_row.min(FAILURES_IN_A_ROW_MAX) - 1))
     }
 }
 
@@ -175,5 +189,63 @@ mod tests {
             health.failed(Time::from_millis(n), stall(), INTERVAL);
         }
         assert!(health.is_quarantined());
+    }
+
+    /// Each state met by each event: what it becomes, and how long the next call waits. `F` fails, `S` stalls, `g` is
+    /// a good answer; a call a second.
+    #[test]
+    fn the_table_of_all_states() {
+        let quarantined = |seconds| (Some(seconds), seconds);
+        let table: [(&str, (Option<u64>, u64)); 14] = [
+            ("F", (None, 5)),
+            ("FF", (None, 10)),
+            ("FFF", quarantined(30)),
+            ("FFFF", quarantined(60)),
+            ("FgF", (None, 5)),
+            ("FFgFF", (None, 10)),
+            ("FgFgFgFgF", quarantined(30)),
+            ("S", (None, 5)),
+            ("SS", (None, 5)),
+            ("SSS", (None, 5)),
+            ("SSSSS", quarantined(30)),
+            ("FFFS", quarantined(30)),
+            ("FFFFS", quarantined(60)),
+            ("FFFgF", (None, 5)),
+        ];
+        for (events, (wait, next)) in table {
+            let (health, waited) = run(events);
+            assert_eq!(
+                (health.quarantined_for().map(|wait| wait.as_secs()), waited.as_secs()),
+                (wait, next),
+                "{events}"
+            );
+            assert_eq!(health.is_quarantined(), wait.is_some(), "{events}");
+        }
+    }
+
+    fn run(events: &str) -> (Health, Duration) {
+        let (mut health, mut waited) = (Health::default(), Duration::ZERO);
+        for (second, event) in (0..).zip(events.chars()) {
+            let failure = match event {
+                'F' => trap(),
+                'S' => RuleFailure::Deadline { limit: Duration::from_millis(250) },
+                _ => {
+                    health.succeeded();
+                    continue;
+                }
+            };
+            waited = health.failed(Time::from_millis(second * 1000), failure, INTERVAL);
+        }
+        (health, waited)
+    }
+
+    #[test]
+    fn a_rule_that_comes_back_only_to_fail_waits_longer_each_time_until_it_was_good_for_a_while() {
+        let (mut health, _) = run("FFFFg");
+        assert_eq!(health.failed(Time::from_millis(8000), trap(), INTERVAL).as_secs(), 120, "60 s doubled, not 30 s");
+        health.succeeded();
+        let later = Time::from_millis(8000) + FAILURE_WINDOW;
+        let waits: Vec<u64> = (0..3).map(|_| health.failed(later, trap(), INTERVAL).as_secs()).collect();
+        assert_eq!(waits, [5, 10, 30]);
     }
 }

@@ -1,10 +1,11 @@
 //! One loaded rule: gathers its columns, asks its program, and turns the answer into the lives of its alerts.
 
 mod bind;
+mod bounds;
 mod keep;
 mod migrate;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +63,10 @@ pub struct Judge {
     migration_told: bool,
     /// Hits on rows whose data is missing, and rows refused at [`targets::ROWS_MAX`].
     counts: Counts,
+    /// How often calls failed at each limit.
+    limit_hits: BTreeMap<&'static str, u64>,
+    /// How many more alerts may be explained at this tick.
+    explains_left: usize,
 }
 
 /// What one rule has left out, since its load.
@@ -77,6 +82,8 @@ pub struct Counts {
     pub ticks_missed_total: u64,
     /// Ticks that were run.
     pub ticks_total: u64,
+    /// Calls of `explain` that failed: the alert went out without its evidence.
+    pub explain_failures_total: u64,
 }
 
 #[derive(Default)]
@@ -130,6 +137,8 @@ impl Judge {
             migration: None,
             migration_told: true,
             counts: Counts::default(),
+            limit_hits: BTreeMap::new(),
+            explains_left: 0,
         }
     }
 
@@ -231,14 +240,20 @@ impl Judge {
         self.columns[input as usize].push(row, id, time, value);
     }
 
-    /// Judges all rows at `now`.
+    /// Judges all rows at `now`. A quarantined rule is judged in the shadow: whether it answers is all that counts of
+    /// it, and a good answer is not applied; its alerts and state move again from the next tick.
     ///
     /// # Errors
     /// The program's failure; alerts and state are as they were.
     pub fn tick(&mut self, now: Time, table: &SeriesTable) -> Result<Tick, RuleFailure> {
-        self.tell_targets()?;
-        self.gather(now, table);
-        self.evaluate(now)?;
+        let judged = self.judged(now, table);
+        if let Err(failure) = &judged {
+            self.note_limit(failure);
+        }
+        judged?;
+        if self.health.is_quarantined() {
+            return Ok(Tick { transitions: Vec::new(), derived: Vec::new() });
+        }
         let mut tick = Tick { transitions: Vec::new(), derived: self.derived_values() };
         self.keep_state();
         self.apply(now, &mut tick.transitions);
@@ -246,6 +261,12 @@ impl Judge {
         self.ticked = true;
         self.counts.ticks_total += 1;
         Ok(tick)
+    }
+
+    fn judged(&mut self, now: Time, table: &SeriesTable) -> Result<(), RuleFailure> {
+        self.tell_targets()?;
+        self.gather(now, table);
+        self.evaluate(now)
     }
 
     fn tell_targets(&mut self) -> Result<(), RuleFailure> {
@@ -344,6 +365,7 @@ impl Judge {
         }
         rows.sort_unstable();
         rows.dedup();
+        self.explains_left = Outcome::NOTES_MAX;
         for row in rows {
             transitions.extend(self.apply_row(row, now));
             if self.alerts[row as usize].is_some() {
@@ -389,13 +411,6 @@ impl Judge {
         transition
     }
 
-    /// Evidence is a help, never a condition: a rule that cannot explain itself still alerts.
-    fn explain(&mut self, row: u32, alert: &mut RowAlert) {
-        if let Ok(Some(note)) = self.program.explain(row) {
-            alert.set_note(&note);
-        }
-    }
-
     /// Notes ticks that came too late to be run.
     pub fn missed(&mut self, ticks: u64) {
         self.counts.ticks_missed_total += ticks;
@@ -415,7 +430,8 @@ impl Judge {
     pub fn views(&self) -> impl Iterator<Item = AlertView> + '_ {
         self.active.iter().filter_map(|row| {
             let alert = self.alerts[*row as usize].as_ref()?;
-            Some(alert.view(&self.spec, self.rows.key(*row), self.rows.labels(*row)))
+            let view = alert.view(&self.spec, self.rows.key(*row), self.rows.labels(*row));
+            Some(AlertView { stale: self.health.is_quarantined(), ..view })
         })
     }
 

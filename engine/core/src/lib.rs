@@ -14,6 +14,7 @@ pub mod happenings;
 pub mod health;
 mod judge;
 pub mod labels;
+pub mod limit;
 pub mod matcher;
 mod order;
 pub mod record;
@@ -25,6 +26,7 @@ mod schedule;
 pub mod series;
 pub mod severity;
 pub mod targets;
+pub mod text;
 pub mod time;
 pub mod window;
 
@@ -32,6 +34,7 @@ pub use effect::{AlertView, Effect, Notification, Reason, State, Transition};
 pub use event::{Condition, Event, Occurrence};
 pub use judge::Counts;
 pub use labels::Labels;
+pub use limit::LimitHit;
 pub use order::LoadError;
 pub use rule::{
     Aggregate, Batch, Descriptor, EventStat, Hit, Input, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec,

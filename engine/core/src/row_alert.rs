@@ -101,6 +101,7 @@ impl RowAlert {
             starts_at: self.starts_at,
             ends_at: None,
             reason: None,
+            stale: false,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::labels::Labels;
+use crate::limit::LimitHit;
 use crate::matcher::Matcher;
 use crate::severity::{Cause, PerSeverity, Severity};
 use crate::time::Time;
@@ -249,37 +250,16 @@ pub struct Target {
 /// Why a call of a rule gave no answer. Always the rule's own fault, and only its own.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RuleFailure {
-    /// The deterministic budget ran out.
-    #[error(
-        "used up its budget of {limit} steps at {rows} rows; do less for each row, or raise the steps of the engine's `Limits`"
-    )]
-    OutOfSteps {
-        /// The budget.
-        limit: u64,
-        /// Rows of the batch.
-        rows: usize,
-    },
+    /// It ran into one of its limits.
+    #[error("{0}")]
+    Limit(LimitHit),
     /// The wall-clock fuse blew: the machine stalled or a bulk operation was abused. Not the rule's verdict.
-    #[error("was still running after {limit:?}; the machine may be overloaded")]
+    #[error(
+        "was still running after {limit:?}; the machine may be overloaded, or raise limits.wall, see docs/limits.md"
+    )]
     Deadline {
         /// The fuse.
         limit: Duration,
-    },
-    /// It asked for more memory than it may have.
-    #[error(
-        "asked for more memory than its limit of {limit_bytes} bytes; keep less, or raise `memory_bytes` of the engine's `Limits`"
-    )]
-    OutOfMemory {
-        /// The limit.
-        limit_bytes: u64,
-    },
-    /// Its answer was too large.
-    #[error(
-        "answered more than its limit of {limit_bytes} bytes; report fewer hits, or raise `output_bytes` of the engine's `Limits`"
-    )]
-    OutputTooLarge {
-        /// The limit.
-        limit_bytes: u64,
     },
     /// Its answer made no sense.
     #[error("gave an answer that is not valid: {0}")]
@@ -299,6 +279,15 @@ impl RuleFailure {
     /// Whether the failure says nothing about the rule (it is tried again and does not count at once).
     pub fn is_inconclusive(&self) -> bool {
         matches!(self, RuleFailure::Deadline { .. })
+    }
+
+    /// The name of the limit that was hit, where it was one.
+    pub fn limit(&self) -> Option<&'static str> {
+        match self {
+            RuleFailure::Limit(hit) => Some(hit.limit),
+            RuleFailure::Deadline { .. } => Some(LimitHit::WALL),
+            _ => None,
+        }
     }
 }
 
@@ -358,6 +347,11 @@ pub trait Program: Send {
     /// What the last `evaluate` took; none where nothing counts it.
     fn usage(&self) -> Option<Usage> {
         None
+    }
+
+    /// Limits that calls ran into without failing, such as a note that was cut: the limit's name, and how often.
+    fn limits_touched(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
     }
 }
 
@@ -435,9 +429,8 @@ impl Outcome {
         if let Some(at) = self.state.iter().position(|value| !value.is_finite()) {
             return invalid(format!("state[{at}] is {}, which is no finite number", self.state[at]));
         }
-        if self.notes.len() > Outcome::NOTES_MAX {
-            return invalid(format!("{} notes, more than {}", self.notes.len(), Outcome::NOTES_MAX));
-        }
+        at_most(LimitHit::NOTES, "notes", self.notes.len(), Outcome::NOTES_MAX, rows)?;
+        at_most(LimitHit::HITS, "hits", self.hits.len(), rows, rows)?;
         self.hits.iter().try_for_each(|hit| hit.check(rows, self.notes.len()))
     }
 }
@@ -458,6 +451,19 @@ impl Hit {
             _ => Ok(()),
         }
     }
+}
+
+fn at_most(
+    limit: &'static str,
+    unit: &'static str,
+    used: usize,
+    allowed: usize,
+    rows: usize,
+) -> Result<(), RuleFailure> {
+    if used <= allowed {
+        return Ok(());
+    }
+    Err(RuleFailure::Limit(LimitHit { limit, used: Some(used as u64), allowed: allowed as u64, unit, rows }))
 }
 
 fn check_len(what: &str, found: usize, expected: usize) -> Result<(), RuleFailure> {

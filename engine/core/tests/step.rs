@@ -104,7 +104,7 @@ fn junk_is_the_failure_of_its_rule() {
     type Answer = fn(&mut Outcome);
     let answers: [(&str, Answer); 6] = [
         ("a hit for row 7 of 1", |out| out.hits.push(hit(7, Severity::Info, 1.0))),
-        ("two hits for row 0", |out| out.hits.extend([hit(0, Severity::Info, 1.0); 2])),
+        ("used 2 of 1 hits", |out| out.hits.extend([hit(0, Severity::Info, 1.0); 2])),
         ("hold is below raise", |out| out.hits.push(Hit { hold: None, ..hit(0, Severity::Info, 1.0) })),
         ("no finite number", |out| out.hits.push(hit(0, Severity::Info, f64::NAN))),
         ("note 4 of 0", |out| out.hits.push(Hit { note: Some(4), ..hit(0, Severity::Info, 1.0) })),

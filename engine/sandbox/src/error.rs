@@ -1,6 +1,9 @@
 //! Why a module cannot be loaded.
 
-use watchfire_core::RuleFailure;
+use watchfire_core::limit::grouped;
+use watchfire_core::{LimitHit, RuleFailure};
+
+use crate::Raised;
 
 /// Something wrong with a rule's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,14 +24,34 @@ pub struct SandboxError(pub String);
 pub enum LoadError {
     /// The file is larger than a module may be.
     #[error(
-        "the module has {found} bytes, more than its limit of {limit}; make it smaller, or raise `module_bytes` of the engine's `Limits`"
+        "the {} has {}, more than its limit of {}; make it smaller, raise limits.{name}, or see docs/limits.md",
+        thing(.name), amount(.name, *.found), amount(.name, *.limit)
     )]
     TooLarge {
         /// Its size.
         found: usize,
         /// The limit.
         limit: usize,
+        /// The limit's name.
+        name: &'static str,
     },
+    /// Part of the module goes beyond what any module may have.
+    #[error("the module has {0}, see docs/limits.md")]
+    Bomb(String),
+    /// The module asks for the limits of large modules, and does not get them.
+    #[error(
+        "the module's manifest says `runtime: large`, and the main configuration has `limits: {{large_modules: false}}`; see docs/limits.md"
+    )]
+    LargeRefused,
+    /// The rule asks for higher limits than it may have.
+    #[error("{}", joined(.0))]
+    Raised(Vec<Raised>),
+    /// It ran into a limit before it was started.
+    #[error("the module {0}")]
+    Limit(LimitHit),
+    /// Too many compilations that were given up are still running.
+    #[error("{0} modules that were given up are still being compiled; restart Watchfire without them")]
+    CompilersBusy(usize),
     /// It is no WebAssembly.
     #[error("this is no WebAssembly module: {0}")]
     NotWasm(String),
@@ -52,7 +75,7 @@ pub enum LoadError {
     },
     /// Compiling it took too long.
     #[error(
-        "compiling the module took longer than {0:?}; make it smaller, or raise `compile` of the engine's `Limits`"
+        "compiling the module took longer than {0:?}; make it smaller, raise limits.compile, or see docs/limits.md"
     )]
     CompileTime(std::time::Duration),
     /// It does not compile or link.
@@ -82,4 +105,21 @@ pub enum LoadError {
     /// It does not take its settings.
     #[error("the module does not take its settings: {0}")]
     Settings(String),
+}
+
+fn thing(name: &str) -> &'static str {
+    match name {
+        "script_bytes" => "script",
+        "function_bytes" => "module's largest function",
+        _ => "module",
+    }
+}
+
+fn amount(name: &str, count: usize) -> String {
+    let unit = if name == "functions" { "functions" } else { "bytes" };
+    format!("{} {unit}", grouped(count as u64))
+}
+
+fn joined(raised: &[Raised]) -> String {
+    raised.iter().map(Raised::to_string).collect::<Vec<_>>().join("; ")
 }

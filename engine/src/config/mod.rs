@@ -1,5 +1,6 @@
 //! The main configuration file: read once, wholly, into values that cannot be wrong.
 
+pub(crate) mod limits;
 mod recording;
 mod route;
 mod sources;
@@ -14,6 +15,7 @@ use watchfire_notify::heartbeat::HeartbeatConfig;
 
 use crate::catalog::{Given, TemplateSource};
 use crate::load;
+pub use limits::RuleLimits;
 pub use recording::{RecordingSource, Speed};
 pub use sources::{NvmlSource, ScrapeSource, Sources};
 
@@ -49,6 +51,8 @@ pub struct Config {
     pub receivers: Vec<ReceiverConfig>,
     /// Signs of life.
     pub heartbeats: Vec<HeartbeatConfig>,
+    /// How far rules may go.
+    pub limits: RuleLimits,
 }
 
 /// Something that may be read from anywhere.
@@ -89,6 +93,7 @@ impl Config {
             route: route.map(|(_, route)| route),
             receivers,
             heartbeats: heartbeats(map.take("heartbeat"), errors),
+            limits: limits::read(map.take("limits"), map.take("limits_max"), errors),
         };
         map.finish(errors);
         Some(config)
@@ -96,7 +101,7 @@ impl Config {
 
     /// Whether a text looks like a main configuration rather than a template.
     pub fn is_one(text: &str) -> bool {
-        let keys = ["http:", "storage:", "sources:", "templates:", "route:", "receivers:", "heartbeat:"];
+        let keys = ["http:", "storage:", "sources:", "templates:", "route:", "receivers:", "heartbeat:", "limits:"];
         text.lines().any(|line| keys.iter().any(|key| line.starts_with(key)))
     }
 }

@@ -46,8 +46,8 @@ impl Reader {
         given: &Given,
     ) -> Result<Prepared, BuildError> {
         let mut catalog = Catalog::read_after(sources, given, &self.sandbox, &self.made);
-        let mut shadow = (!shadow.is_empty())
-            .then(|| Catalog::read_after(shadow, given, &self.sandbox, &self.made_in_shadow));
+        let mut shadow =
+            (!shadow.is_empty()).then(|| Catalog::read_after(shadow, given, &self.sandbox, &self.made_in_shadow));
         let mut errors = catalog.errors();
         shadow.iter().for_each(|shadow| errors.extend(shadow.errors()));
         if !errors.is_empty() || !catalog.broken.is_empty() {

@@ -269,6 +269,7 @@ impl StoredView {
             starts_at: Time::from_millis(self.starts_at),
             ends_at: self.ends_at.map(Time::from_millis),
             reason: self.reason.map(Into::into),
+            stale: false,
         })
     }
 }

@@ -125,6 +125,7 @@ fn sample(severity: Severity) -> AlertView {
         starts_at: Time::EPOCH,
         ends_at: None,
         reason: None,
+        stale: false,
     }
 }
 
@@ -199,6 +200,7 @@ mod tests {
             starts_at: Time::EPOCH,
             ends_at: None,
             reason: None,
+            stale: false,
         }
     }
 

@@ -51,6 +51,8 @@ pub struct TemplateRule {
     pub settings_node: Option<Node>,
     /// Its texts for people.
     pub annotations: Annotations,
+    /// Its own limits, as written.
+    pub limits: Option<Node>,
     /// Where it stands.
     pub place: Place,
 }

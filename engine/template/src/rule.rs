@@ -34,6 +34,7 @@ pub(crate) fn read_rule(node: &Node, around: &Around<'_>, errors: &mut Errors) -
         settings: settings_node.as_ref().map_or(serde_json::Value::Null, Node::to_json),
         settings_node,
         annotations: map.take("annotations").map(|node| Annotations::read(&node, errors)).unwrap_or_default(),
+        limits: map.take("limits"),
         place: node.place().clone(),
     };
     map.finish(errors);

@@ -95,6 +95,7 @@ fn seen(second: u64, gpu: &str, state: State) -> Seen {
         starts_at: time,
         ends_at: None,
         reason: None,
+        stale: false,
     };
     Seen { transition: Transition { time, alert, from: (State::Inactive, None) }, summary: String::new() }
 }

@@ -1,10 +1,13 @@
 //! `cargo xtask soak`: the long versions of tests that the suite runs shortly.
 
+mod fuzz;
 mod kills;
 
 /// The long runs: name, what it does, and how.
-const RUNS: [(&str, &str, fn(&[String]) -> Result<(), String>); 1] =
-    [("kills", "200 kills of a recorded day: the same history, the same notifications", kills::run)];
+const RUNS: [(&str, &str, fn(&[String]) -> Result<(), String>); 2] = [
+    ("fuzz", "random modules, answers and scripts for 600 s: no panic, no stall, no neighbour harmed", fuzz::run),
+    ("kills", "200 kills of a recorded day: the same history, the same notifications", kills::run),
+];
 
 /// Runs one of them.
 pub fn run(args: &[String]) -> Result<(), String> {

@@ -204,6 +204,7 @@ fn orphaned(now: Time, key: &AlertKey, record: AlertRecord) -> Transition {
         starts_at: record.starts_at.min(now),
         ends_at: Some(now),
         reason: Some(RULE_REMOVED.into()),
+        stale: false,
     };
     Transition { time: now, from: (was, Some(record.severity)), alert }
 }

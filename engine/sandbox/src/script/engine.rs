@@ -10,13 +10,18 @@ use rhai::packages::{
     LogicPackage, MoreStringPackage, Package,
 };
 use rhai::{AST, Dynamic, Engine, EvalAltResult, ParseError, Position};
-use watchfire_core::RuleFailure;
+use watchfire_core::{LimitHit, RuleFailure};
 
-use super::frame;
+use super::{frame, settings};
+use crate::log::RuleLog;
 use crate::{Limits, LoadError};
 
 /// How many operations pass between two looks at the clock.
 const OPERATIONS_PER_LOOK: u64 = 256;
+/// How many uses of variables pass between two looks at their sizes.
+const USES_PER_LOOK: u64 = 32;
+/// Stack of a call, bytes: address space, of which only what is touched takes memory.
+const STACK_BYTES: usize = 64 << 20;
 /// Tokens by which a call that was ended says why.
 const STEPS: &str = "steps";
 const WALL: &str = "wall";
@@ -37,13 +42,15 @@ pub fn sandboxed(limits: &Limits) -> Engine {
         // Function pointers escape the size limits (currying one into itself doubles it), and closures leak by cycles.
         .disable_symbol("Fn")
         .disable_symbol("curry")
+        // What a method changes of its object is seen by no check of sizes.
+        .disable_symbol("this")
         .set_allow_anonymous_fn(false)
         .set_strict_variables(true)
         .set_fail_on_invalid_map_property(true)
-        .set_max_call_levels(Limits::SCRIPT_CALLS_MAX)
-        .set_max_expr_depths(Limits::SCRIPT_DEPTH_MAX, Limits::SCRIPT_DEPTH_MAX)
-        .set_max_variables(Limits::SCRIPT_VARIABLES_MAX)
-        .set_max_functions(Limits::SCRIPT_FUNCTIONS_MAX)
+        .set_max_call_levels(limits.script_calls)
+        .set_max_expr_depths(limits.script_depth, limits.script_depth)
+        .set_max_variables(limits.script_variables)
+        .set_max_functions(limits.script_functions)
         .set_max_string_size(limits.script_string_bytes)
         .set_max_array_size(limits.script_array_elements)
         .set_max_map_size(limits.script_map_entries);
@@ -55,16 +62,54 @@ struct Budget {
     steps: AtomicU64,
     /// Steps that the call has used.
     used: AtomicU64,
-    /// Lines that this call may still print.
-    lines: AtomicU64,
+    /// Uses of variables in the call.
+    uses: AtomicU64,
+}
+
+/// How far a call may go.
+#[derive(Clone, Copy)]
+pub struct Bounds {
+    /// Operations.
+    pub steps: u64,
+    /// The limit that sets `steps`.
+    pub steps_limit: &'static str,
+    /// The wall-clock fuse.
+    pub wall: Duration,
+    /// Rows of the batch; 0 where the call has none.
+    pub rows: usize,
+}
+
+impl Bounds {
+    /// Of an `evaluate` of so many rows, and of an `explain` for none.
+    pub fn of_rows(limits: &Limits, rows: usize) -> Self {
+        let (steps, steps_limit) = limits.script_steps(rows);
+        Bounds { steps, steps_limit, wall: limits.wall, rows }
+    }
+
+    /// Of any other call.
+    pub fn of_start(limits: &Limits) -> Self {
+        Bounds { steps: limits.steps_init, steps_limit: "steps_init", wall: limits.wall_init, rows: 0 }
+    }
+}
+
+/// Runs something on a stack that is deep enough for any value a script may build: to compare, show or drop a value
+/// that is nested as deep as its limit of elements lets it takes a frame for each level, and a stack that overflows
+/// ends the process. The value must not leave this stack either.
+fn on_own_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, RuleFailure> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("watchfire-script".into()).stack_size(STACK_BYTES);
+        let running = thread.spawn_scoped(scope, work);
+        let running = running.map_err(|error| RuleFailure::Trap(format!("the host has no thread for it: {error}")))?;
+        running.join().map_err(|_| RuleFailure::Trap("the script made its host panic".to_owned()))
+    })
 }
 
 /// An engine of one script.
 pub struct ScriptEngine {
     engine: Engine,
     budget: Arc<Budget>,
-    wall: Duration,
-    log_lines: u64,
+    limits: Limits,
+    log: RuleLog,
 }
 
 thread_local! {
@@ -79,21 +124,23 @@ impl ScriptEngine {
         let budget = Arc::new(Budget::default());
         let watched = budget.clone();
         engine.on_progress(move |operations| ended(operations, &watched));
-        let (name, log_bytes) = (file.to_owned(), limits.log_bytes);
-        let printed = budget.clone();
-        engine.on_print(move |line| {
-            let left = printed.lines.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-            if left.is_ok() {
-                tracing::info!(target: "watchfire::rule", rule = name, "{}", Limits::cut(line, log_bytes));
-            }
-        });
+        watch_sizes(&mut engine, budget.clone());
+        let log = RuleLog::new(file, limits);
+        let printed = log.clone();
+        engine.on_print(move |line| printed.line(line));
         frame::register(&mut engine);
-        ScriptEngine { engine, budget, wall: limits.wall, log_lines: limits.log_lines as u64 }
+        settings::register(&mut engine);
+        ScriptEngine { engine, budget, limits: limits.clone(), log }
     }
 
     /// Compiles a script.
-    pub fn compile(&self, source: &str) -> Result<AST, ParseError> {
-        self.engine.compile(source)
+    pub fn compile(&self, source: &str) -> Result<Result<AST, ParseError>, RuleFailure> {
+        on_own_stack(|| self.engine.compile(source))
+    }
+
+    /// The script's log.
+    pub fn log(&self) -> &RuleLog {
+        &self.log
     }
 
     /// Operations of the last call.
@@ -101,41 +148,77 @@ impl ScriptEngine {
         self.budget.used.load(Ordering::Relaxed)
     }
 
-    /// Runs a call within a number of operations and the wall-clock fuse. A panic inside is the script's failure.
-    pub fn within(
+    /// Runs a call within a number of operations and the wall-clock fuse, and makes what is wanted of its value. A
+    /// panic inside is the script's failure.
+    pub fn within<T: Send>(
         &self,
-        steps: u64,
-        rows: usize,
+        bounds: Bounds,
         file: &str,
-        call: impl FnOnce(&Engine) -> Result<Dynamic, Box<EvalAltResult>>,
-    ) -> Result<Dynamic, RuleFailure> {
-        self.budget.steps.store(steps, Ordering::Relaxed);
+        call: impl FnOnce(&Engine) -> Result<Dynamic, Box<EvalAltResult>> + Send,
+        make: fn(Dynamic) -> T,
+    ) -> Result<T, RuleFailure> {
+        self.budget.steps.store(bounds.steps, Ordering::Relaxed);
         self.budget.used.store(0, Ordering::Relaxed);
-        self.budget.lines.store(self.log_lines, Ordering::Relaxed);
-        FUSE.set(Some(Instant::now() + self.wall));
-        let said = catch_unwind(AssertUnwindSafe(|| call(&self.engine)));
-        FUSE.set(None);
-        match said {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(self.failure(&error, steps, rows, file)),
-            Err(_) => Err(RuleFailure::Trap(format!("{file}: the script made its host panic"))),
-        }
+        self.budget.uses.store(0, Ordering::Relaxed);
+        self.log.begin(None);
+        on_own_stack(|| {
+            FUSE.set(Some(Instant::now() + bounds.wall));
+            let said = catch_unwind(AssertUnwindSafe(|| call(&self.engine).map(make)));
+            said.map(|said| said.map_err(|error| self.failure(&error, bounds, file)))
+        })?
+        .unwrap_or_else(|_| Err(RuleFailure::Trap(format!("{file}: the script made its host panic"))))
     }
 
-    fn failure(&self, error: &EvalAltResult, steps: u64, rows: usize, file: &str) -> RuleFailure {
+    fn failure(&self, error: &EvalAltResult, bounds: Bounds, file: &str) -> RuleFailure {
+        let limits = &self.limits;
+        let hit = |limit, used, allowed: usize, unit| {
+            RuleFailure::Limit(LimitHit { limit, used, allowed: allowed as u64, unit, rows: bounds.rows })
+        };
         match innermost(error) {
             EvalAltResult::ErrorTerminated(token, _) if token.to_string() == WALL => {
-                RuleFailure::Deadline { limit: self.wall }
+                RuleFailure::Deadline { limit: bounds.wall }
             }
-            EvalAltResult::ErrorTerminated(..) => RuleFailure::OutOfSteps { limit: steps, rows },
-            EvalAltResult::ErrorDataTooLarge(what, at) => {
-                let message = format!("{what} is larger than a script may keep (text, array or map)");
-                RuleFailure::Trap(placed(file, *at, &message))
+            EvalAltResult::ErrorTerminated(..) => RuleFailure::Limit(LimitHit {
+                limit: bounds.steps_limit,
+                used: Some(self.steps_used()),
+                allowed: bounds.steps,
+                unit: "steps",
+                rows: bounds.rows,
+            }),
+            EvalAltResult::ErrorDataTooLarge(what, _) if what.contains("string") => {
+                hit("script_string_bytes", None, limits.script_string_bytes, "bytes in one text")
+            }
+            EvalAltResult::ErrorDataTooLarge(what, _) if what.contains("map") => {
+                hit("script_map_entries", None, limits.script_map_entries, "entries in one map")
+            }
+            EvalAltResult::ErrorDataTooLarge(..) => {
+                hit("script_array_elements", None, limits.script_array_elements, "elements in one array")
+            }
+            EvalAltResult::ErrorStackOverflow(_) => {
+                hit("script_calls", None, limits.script_calls, "calls within calls")
+            }
+            EvalAltResult::ErrorTooManyVariables(_) => {
+                hit("script_variables", None, limits.script_variables, "variables at one time")
             }
             EvalAltResult::ErrorRuntime(said, at) => RuleFailure::Reported(placed(file, *at, &said.to_string())),
             other => RuleFailure::Trap(placed(file, other.position(), &words(other))),
         }
     }
+}
+
+/// Rhai checks the size of what an operator or a function makes, not of what an assignment into an array or a map does
+/// (`map[key] = value`): so all variables are looked at every few times that one is used.
+fn watch_sizes(engine: &mut Engine, budget: Arc<Budget>) {
+    #[allow(deprecated, reason = "not deprecated, but marked so because it may change with a release of Rhai")]
+    engine.on_var(move |_, _, context| {
+        if budget.uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(USES_PER_LOOK) {
+            let values = context.scope().iter_raw();
+            values
+                .map(|(.., value)| context.engine().ensure_data_size_within_limits(value))
+                .collect::<Result<(), _>>()?;
+        }
+        Ok(None)
+    });
 }
 
 fn ended(operations: u64, budget: &Budget) -> Option<Dynamic> {

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rhai::{Dynamic, Engine, EvalAltResult, FLOAT, INT, ImmutableString};
-use watchfire_core::{Cause, Hit, Outcome, Severity};
+use watchfire_core::{Cause, Hit, LimitHit, Outcome, Severity};
+
+use super::settings::Settings;
 
 /// The rows of one tick, shared between the host and the script.
 #[derive(Debug, Default)]
@@ -31,8 +33,8 @@ pub struct Frame {
 pub struct Batch {
     /// The rows.
     pub frame: Arc<Frame>,
-    /// The rule's settings, shared so that reading one copies none.
-    pub settings: Dynamic,
+    /// The rule's settings.
+    pub settings: Settings,
 }
 
 /// `batch.column(k)` in a script: can be iterated, with the row as the counter.
@@ -45,13 +47,21 @@ struct Column {
 /// `out` in a script.
 #[derive(Clone, Debug)]
 pub struct Report {
-    outcome: Arc<Mutex<Outcome>>,
+    said: Arc<Mutex<Said>>,
     rows: usize,
     slots: usize,
     outputs: usize,
+    notes: usize,
 }
 
-type Said<T> = Result<T, Box<EvalAltResult>>;
+/// What a script has answered so far, and the limit at which it was stopped.
+#[derive(Debug, Default)]
+struct Said {
+    outcome: Outcome,
+    limit: Option<LimitHit>,
+}
+
+type Answer<T> = Result<T, Box<EvalAltResult>>;
 
 impl Frame {
     /// A value, or `()` where it is not ok: a missing value is no number.
@@ -64,40 +74,40 @@ impl Frame {
     }
 }
 
-fn index(value: INT, end: usize, what: &str) -> Said<usize> {
+fn index(value: INT, end: usize, what: &str) -> Answer<usize> {
     let found = usize::try_from(value).ok().filter(|at| *at < end);
     found.ok_or_else(|| format!("{what} {value} is out of range; there are {end}").into())
 }
 
 impl Batch {
-    fn column(&mut self, input: INT) -> Said<Column> {
+    fn column(&mut self, input: INT) -> Answer<Column> {
         let input = index(input, self.frame.names.len(), "input")?;
         Ok(Column { frame: self.frame.clone(), input })
     }
 
-    fn named(&mut self, name: ImmutableString) -> Said<Column> {
+    fn named(&mut self, name: ImmutableString) -> Answer<Column> {
         let found = self.frame.names.iter().position(|known| *known == name.as_str());
         let known = || format!("no input reads {name:?}; the inputs are {}", self.frame.names.join(", "));
         Ok(Column { frame: self.frame.clone(), input: found.ok_or_else(known)? })
     }
 
-    fn get(&mut self, input: INT, row: INT) -> Said<Dynamic> {
+    fn get(&mut self, input: INT, row: INT) -> Answer<Dynamic> {
         let input = index(input, self.frame.names.len(), "input")?;
         Ok(self.frame.get(input, index(row, self.frame.rows, "row")?))
     }
 
-    fn quality(&mut self, input: INT, row: INT) -> Said<INT> {
+    fn quality(&mut self, input: INT, row: INT) -> Answer<INT> {
         let at = index(input, self.frame.names.len(), "input")? * self.frame.rows;
         let row = index(row, self.frame.rows, "row")?;
         Ok(self.frame.quality.get(at + row).copied().map_or(1, INT::from))
     }
 
-    fn group(&mut self, row: INT) -> Said<INT> {
+    fn group(&mut self, row: INT) -> Answer<INT> {
         let row = index(row, self.frame.rows, "row")?;
         Ok(self.frame.groups.get(row).copied().map_or(0, INT::from))
     }
 
-    fn state(&mut self, slot: INT, row: INT) -> Said<FLOAT> {
+    fn state(&mut self, slot: INT, row: INT) -> Answer<FLOAT> {
         let slots = self.frame.state.len().checked_div(self.frame.rows).unwrap_or(0);
         let at = index(slot, slots, "state slot")? * self.frame.rows + index(row, self.frame.rows, "row")?;
         Ok(self.frame.state[at])
@@ -115,38 +125,59 @@ impl IntoIterator for Column {
 
 impl Report {
     /// An empty answer.
-    pub fn new(rows: usize, slots: usize, outputs: usize) -> Self {
-        Report { outcome: Arc::default(), rows, slots, outputs }
+    pub fn new(rows: usize, slots: usize, outputs: usize, notes: usize) -> Self {
+        Report { said: Arc::default(), rows, slots, outputs, notes }
     }
 
     /// The answer; `state` is what the script did not set.
     pub fn take(&self) -> Outcome {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut self.lock().outcome)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Outcome> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The limit at which the script was stopped.
+    pub fn limit(&self) -> Option<LimitHit> {
+        self.lock().limit.clone()
     }
 
-    fn hit(&mut self, row: INT, raise: &str, hold: &str, value: Dynamic) -> Said<()> {
+    fn lock(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        let said = self.lock();
+        (said.outcome.hits.len(), said.outcome.notes.len())
+    }
+
+    /// One more of what there may be `allowed` of.
+    fn admit(&self, limit: &'static str, there: usize, allowed: usize) -> Answer<()> {
+        if there < allowed {
+            return Ok(());
+        }
+        let used = Some(there as u64 + 1);
+        let hit = LimitHit { limit, used, allowed: allowed as u64, unit: limit, rows: self.rows };
+        let words = hit.to_string();
+        self.lock().limit = Some(hit);
+        Err(words.into())
+    }
+
+    fn hit(&mut self, row: INT, raise: &str, hold: &str, value: Dynamic) -> Answer<()> {
         self.full_hit(row, raise, hold, value, "", "")
     }
 
-    fn hit_cause(&mut self, row: INT, raise: &str, hold: &str, value: Dynamic, cause: &str) -> Said<()> {
+    fn hit_cause(&mut self, row: INT, raise: &str, hold: &str, value: Dynamic, cause: &str) -> Answer<()> {
         self.full_hit(row, raise, hold, value, cause, "")
     }
 
-    fn full_hit(&mut self, row: INT, raise: &str, hold: &str, value: Dynamic, cause: &str, note: &str) -> Said<()> {
+    fn full_hit(&mut self, row: INT, raise: &str, hold: &str, value: Dynamic, cause: &str, note: &str) -> Answer<()> {
         let row = index(row, self.rows, "row")? as u32;
         let (raise, hold, cause) = (level(raise)?, level(hold)?, cause_of(cause)?);
         let value = number(&value)?;
-        let mut outcome = self.lock();
-        if outcome.hits.len() >= self.rows {
-            return Err(format!("more than one hit for each of {} rows", self.rows).into());
+        let (hits, notes) = self.counts();
+        self.admit(LimitHit::HITS, hits, self.rows)?;
+        if !note.is_empty() {
+            self.admit(LimitHit::NOTES, notes, self.notes)?;
         }
-        if !note.is_empty() && outcome.notes.len() >= Outcome::NOTES_MAX {
-            return Err(format!("more than {} notes in one answer", Outcome::NOTES_MAX).into());
-        }
+        let outcome = &mut self.lock().outcome;
         let note = (!note.is_empty()).then(|| {
             outcome.notes.push(note.to_owned());
             outcome.notes.len() as u32 - 1
@@ -155,10 +186,10 @@ impl Report {
         Ok(())
     }
 
-    fn set_state(&mut self, batch: Batch, slot: INT, row: INT, value: Dynamic) -> Said<()> {
+    fn set_state(&mut self, batch: Batch, slot: INT, row: INT, value: Dynamic) -> Answer<()> {
         let at = index(slot, self.slots, "state slot")? * self.rows + index(row, self.rows, "row")?;
         let value = number(&value)?;
-        let mut outcome = self.lock();
+        let outcome = &mut self.lock().outcome;
         if outcome.state.is_empty() {
             outcome.state.extend_from_slice(&batch.frame.state);
         }
@@ -166,29 +197,29 @@ impl Report {
         Ok(())
     }
 
-    fn derive(&mut self, output: INT, row: INT, value: Dynamic) -> Said<()> {
+    fn derive(&mut self, output: INT, row: INT, value: Dynamic) -> Answer<()> {
         let at = index(output, self.outputs, "output")? * self.rows + index(row, self.rows, "row")?;
         let (value, cells) = (number(&value)?, self.outputs * self.rows);
-        let mut outcome = self.lock();
+        let outcome = &mut self.lock().outcome;
         outcome.derived.resize(cells, f64::NAN);
         outcome.derived[at] = value;
         Ok(())
     }
 }
 
-fn number(value: &Dynamic) -> Said<f64> {
+fn number(value: &Dynamic) -> Answer<f64> {
     let float = value.as_float().ok().or_else(|| value.as_int().ok().map(|whole| whole as f64));
     float.ok_or_else(|| format!("expected a number, found {}", value.type_name()).into())
 }
 
-fn level(word: &str) -> Said<Option<Severity>> {
+fn level(word: &str) -> Answer<Option<Severity>> {
     match word {
         "none" | "" => Ok(None),
         _ => word.parse().map(Some).map_err(|error| format!("severity {error}, none").into()),
     }
 }
 
-fn cause_of(word: &str) -> Said<Option<Cause>> {
+fn cause_of(word: &str) -> Answer<Option<Cause>> {
     match word {
         "" => Ok(None),
         _ => word.parse().map(Some).map_err(|error| format!("cause {error}").into()),

@@ -8,13 +8,15 @@ mod describe;
 mod engine;
 mod frame;
 mod program;
+mod settings;
 
-use rhai::{AST, CallFnOptions, Dynamic, FuncArgs, Scope};
+use rhai::{AST, CallFnOptions, Dynamic, Engine, FuncArgs, Scope};
 use watchfire_core::{Descriptor, RuleFailure};
 
+use crate::log::RuleLog;
 use crate::{Limits, LoadError, SettingProblem};
 pub use describe::duration as window;
-use engine::ScriptEngine;
+use engine::{Bounds, ScriptEngine};
 pub use engine::{compile_error, sandboxed};
 pub use program::ScriptProgram;
 
@@ -38,7 +40,7 @@ pub struct Running {
 impl Running {
     fn new(file: &str, source: &str, limits: &Limits) -> Result<Self, LoadError> {
         let engine = ScriptEngine::new(limits, file);
-        let ast = engine.compile(source).map_err(|error| compile_error(file, &error))?;
+        let ast = engine.compile(source)?.map_err(|error| compile_error(file, &error))?;
         Ok(Running { engine, ast, file: file.to_owned() })
     }
 
@@ -52,20 +54,33 @@ impl Running {
         self.engine.steps_used()
     }
 
-    /// Calls a function within a budget of operations.
-    pub fn call(&self, name: &str, args: impl FuncArgs, steps: u64, rows: usize) -> Result<Dynamic, RuleFailure> {
-        let options = CallFnOptions::new().eval_ast(false);
-        self.engine.within(steps, rows, &self.file, |engine| {
+    /// The script's log.
+    pub fn log(&self) -> &RuleLog {
+        self.engine.log()
+    }
+
+    /// Calls a function within bounds, and makes what is wanted of what it gives.
+    pub fn call<T: Send>(
+        &self,
+        name: &str,
+        args: impl FuncArgs + Send,
+        bounds: Bounds,
+        make: fn(Dynamic) -> T,
+    ) -> Result<T, RuleFailure> {
+        let call = |engine: &Engine| {
+            let options = CallFnOptions::new().eval_ast(false);
             engine.call_fn_with_options(options, &mut Scope::new(), &self.ast, name, args)
-        })
+        };
+        self.engine.within(bounds, &self.file, call, make)
     }
 }
 
 impl Script {
     /// Compiles a script and asks it what it is.
     pub fn load(file: &str, source: &str, limits: &Limits) -> Result<Self, LoadError> {
-        if source.len() > limits.module_bytes {
-            return Err(LoadError::TooLarge { found: source.len(), limit: limits.module_bytes });
+        if source.len() > limits.script_bytes {
+            let (found, limit) = (source.len(), limits.script_bytes);
+            return Err(LoadError::TooLarge { found, limit, name: "script_bytes" });
         }
         let running = Running::new(file, source, limits)?;
         for (name, parameters) in [("describe", 0), ("evaluate", 2)] {
@@ -74,8 +89,9 @@ impl Script {
                 return Err(LoadError::Script { file: file.to_owned(), line: 1, column: 1, message });
             }
         }
-        let said = running.call("describe", (), limits.steps_init, 0)?;
-        let (descriptor, defaults) = describe::read(&said).map_err(LoadError::Describe)?;
+        let said = running.call("describe", (), Bounds::of_start(limits), |said| describe::read(&said))?;
+        let (descriptor, defaults) = said.map_err(LoadError::Describe)?;
+        limits.check_state_slots(descriptor.state_slots).map_err(LoadError::Limit)?;
         let has_validate = running.has("validate_settings", 1);
         let (file, source) = (file.to_owned(), source.to_owned());
         Ok(Script { file, source, limits: limits.clone(), descriptor, defaults, has_validate })
@@ -95,8 +111,9 @@ impl Script {
         let whole = |message: String| vec![SettingProblem { path: String::new(), message }];
         let running = Running::new(&self.file, &self.source, &self.limits).map_err(|error| whole(error.to_string()))?;
         let settings = convert::from_json(&serde_json::Value::Object(merged));
-        let said = running.call("validate_settings", (settings,), self.limits.steps_init, 0);
-        describe::problems(&said.map_err(|failure| whole(format!("the script {failure}")))?)
+        let bounds = Bounds::of_start(&self.limits);
+        let said = running.call("validate_settings", (settings,), bounds, |said| describe::problems(&said));
+        said.map_err(|failure| whole(format!("the script {failure}")))?
     }
 
     /// A program with these settings.
@@ -104,7 +121,7 @@ impl Script {
         self.validate(settings).map_err(|problems| LoadError::Settings(in_one_line(&problems)))?;
         let merged = self.merge(settings).map_err(|problems| LoadError::Settings(in_one_line(&problems)))?;
         let running = Running::new(&self.file, &self.source, &self.limits)?;
-        let settings = convert::from_json(&serde_json::Value::Object(merged));
+        let settings = settings::Settings::new(&merged);
         Ok(ScriptProgram::new(running, self.descriptor.clone(), settings, self.limits.clone()))
     }
 
@@ -119,9 +136,7 @@ impl Script {
             serde_json::Value::Object(given) => given,
             other => return Err(whole(format!("expected a mapping, found {other}"))),
         };
-        if settings.to_string().len() > self.limits.settings_bytes {
-            return Err(whole(format!("more than the limit of {} bytes of JSON", self.limits.settings_bytes)));
-        }
+        self.limits.check_settings(settings.to_string().len()).map_err(|hit| whole(hit.to_string()))?;
         let mut problems = Vec::new();
         for (key, value) in given {
             if !self.defaults.contains_key(key) {

@@ -6,35 +6,32 @@ use rhai::{Dynamic, INT, Map};
 use watchfire_core::{self as core, Descriptor, Outcome, Program, Reads, RuleFailure, Target, Usage};
 
 use super::Running;
+use super::engine::Bounds;
 use super::frame::{Batch, Frame, Report};
+use super::settings::Settings;
 use crate::Limits;
 
 /// A configured script.
 pub struct ScriptProgram {
     running: Running,
     descriptor: Descriptor,
-    settings: Dynamic,
+    settings: Settings,
     limits: Limits,
     frame: Arc<Frame>,
     usage: Option<Usage>,
+    notes_cut_total: u64,
 }
 
 impl ScriptProgram {
     /// A script with its settings.
-    pub fn new(running: Running, descriptor: Descriptor, settings: Dynamic, limits: Limits) -> Self {
+    pub fn new(running: Running, descriptor: Descriptor, settings: Settings, limits: Limits) -> Self {
         let name = |input: &core::Input| match &input.reads {
             Reads::Metric { name, .. } => name.to_string(),
             Reads::Event { kind, .. } => kind.to_string(),
         };
         let frame = Frame { names: descriptor.inputs.iter().map(name).collect(), ..Frame::default() };
-        ScriptProgram {
-            running,
-            descriptor,
-            settings: settings.into_shared(),
-            limits,
-            frame: Arc::new(frame),
-            usage: None,
-        }
+        let frame = Arc::new(frame);
+        ScriptProgram { running, descriptor, settings, limits, frame, usage: None, notes_cut_total: 0 }
     }
 
     /// Lays a batch into the frame. The script has let go of it unless it kept it, which costs a new one.
@@ -80,25 +77,26 @@ impl Program for ScriptProgram {
             return Ok(());
         }
         let targets: rhai::Array = targets.iter().map(target).collect();
-        self.running.call("on_targets", (targets,), self.limits.steps_init, 0).map(drop)
+        self.running.call("on_targets", (targets,), Bounds::of_start(&self.limits), drop)
     }
 
     fn evaluate(&mut self, batch: &core::Batch<'_>, out: &mut Outcome) -> Result<(), RuleFailure> {
         self.fill(batch);
         let descriptor = &self.descriptor;
-        let report = Report::new(batch.rows, descriptor.state_slots as usize, descriptor.outputs.len());
-        let steps = self.limits.steps(batch.rows);
-        self.running.call("evaluate", (self.batch(), report.clone()), steps, batch.rows).map(drop)?;
+        let (slots, outputs) = (descriptor.state_slots as usize, descriptor.outputs.len());
+        let report = Report::new(batch.rows, slots, outputs, self.limits.notes);
+        let bounds = Bounds::of_rows(&self.limits, batch.rows);
+        self.running.log().begin(Some(batch.now));
+        let said = self.running.call("evaluate", (self.batch(), report.clone()), bounds, drop);
+        said.map_err(|failure| report.limit().map_or(failure, RuleFailure::Limit))?;
         *out = report.take();
         self.usage = Some(Usage {
             steps: self.running.steps_used(),
-            steps_budget: steps,
+            steps_budget: bounds.steps,
             memory_bytes: None,
             output_bytes: out.bytes(),
         });
-        for note in &mut out.notes {
-            note.truncate(Limits::cut(note, self.limits.note_bytes).len());
-        }
+        self.notes_cut_total += self.limits.cut_notes(&mut out.notes);
         out.check(batch.rows, &self.descriptor)
     }
 
@@ -107,8 +105,8 @@ impl Program for ScriptProgram {
             return Ok(None);
         }
         let args = (self.batch(), INT::from(row));
-        let said = self.running.call("explain", args, self.limits.steps_init, 0)?;
-        let text = said.into_immutable_string().ok();
+        let text = |said: Dynamic| said.into_immutable_string().ok().map(|text| text.to_string());
+        let text = self.running.call("explain", args, Bounds::of_rows(&self.limits, 0), text)?;
         Ok(text.map(|text| Limits::cut(&text, self.limits.note_bytes).to_owned()))
     }
 
@@ -127,16 +125,30 @@ impl Program for ScriptProgram {
         let mut migrated = vec![0.0; own * rows];
         for row in 0..rows {
             let kept: rhai::Array = (0..slots).map(|slot| Dynamic::from_float(state[slot * rows + row])).collect();
-            let said = self.running.call("migrate_state", (INT::from(version), kept), self.limits.steps_init, 0)?;
-            let numbers = super::convert::numbers(&said).filter(|numbers| numbers.len() == own).ok_or_else(|| {
-                RuleFailure::InvalidOutput(format!("`migrate_state` must give an array of {own} numbers, found {said}"))
-            })?;
+            let bounds = Bounds::of_start(&self.limits);
+            let numbers = |said: Dynamic| super::convert::numbers(&said).ok_or_else(|| said.to_string());
+            let said = self.running.call("migrate_state", (INT::from(version), kept), bounds, numbers)?;
+            let numbers = said.map_err(|found| odd_state(own, &found))?;
+            if numbers.len() != own {
+                return Err(odd_state(own, &format!("{numbers:?}")));
+            }
             numbers.iter().enumerate().for_each(|(slot, number)| migrated[slot * rows + row] = *number);
         }
         Ok(Some(migrated))
     }
 
+    fn limits_touched(&self) -> Vec<(&'static str, u64)> {
+        let mut touched = self.running.log().touched().to_vec();
+        touched.push(("note_bytes", self.notes_cut_total));
+        touched.retain(|(_, times)| *times > 0);
+        touched
+    }
+
     fn usage(&self) -> Option<Usage> {
         self.usage
     }
+}
+
+fn odd_state(own: usize, found: &str) -> RuleFailure {
+    RuleFailure::InvalidOutput(format!("`migrate_state` must give an array of {own} numbers, found {found}"))
 }

@@ -115,18 +115,21 @@ pub fn empty_batch() -> types::Batch {
     }
 }
 
-/// An answer.
+/// An answer; how many of its notes were cut.
 ///
 /// Only `none` leaves the state as it was: a list of another length than slots × rows is refused by its reader, but an
 /// empty one would look like none.
 pub fn outcome(
     said: types::Outcome,
-    note_bytes: usize,
+    limits: &crate::Limits,
     cells: usize,
+    rows: usize,
     out: &mut core::Outcome,
-) -> Result<(), core::RuleFailure> {
+) -> Result<u64, core::RuleFailure> {
+    limits.check_notes(said.notes.len(), rows)?;
     out.hits.extend(said.hits.iter().map(hit));
-    out.notes.extend(said.notes.into_iter().map(|note| crate::Limits::cut(&note, note_bytes).to_owned()));
+    out.notes.extend(said.notes);
+    let cut = limits.cut_notes(&mut out.notes);
     if let Some(state) = &said.state
         && state.len() != cells
     {
@@ -134,7 +137,7 @@ pub fn outcome(
     }
     out.state.extend(said.state.unwrap_or_default());
     out.derived.extend(said.derived);
-    Ok(())
+    Ok(cut)
 }
 
 fn hit(said: &types::Hit) -> core::Hit {

@@ -12,31 +12,89 @@ use crate::{Limits, LoadError};
 const RULE_INTERFACE: &str = "watchfire:rule/rule@0.1.0";
 const IMPORTS: [&str; 2] = ["watchfire:rule/host@0.1.0", "watchfire:rule/types@0.1.0"];
 
+/// Components and modules within one file.
+const PARTS_MAX: usize = 64;
+/// Components within components.
+const DEPTH_MAX: usize = 8;
+/// Locals of one function: code of a C compiler without optimisation has hundreds.
+const LOCALS_MAX: usize = 10_000;
+/// Results of one function or block: each branch copies them, so that a table of branches multiplies them.
+const RESULTS_MAX: usize = 16;
+/// Parameters of one function or block.
+const PARAMETERS_MAX: usize = 256;
+
 /// The bytes of a component: those given, or a core module made into one.
 pub fn check(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, LoadError> {
-    if bytes.len() > limits.module_bytes {
-        return Err(LoadError::TooLarge { found: bytes.len(), limit: limits.module_bytes });
-    }
-    if Engine::detect_precompiled(bytes).is_some() {
-        return Err(LoadError::NotWasm("it is compiled code already, which is never loaded from outside".to_owned()));
-    }
-    match encoding(bytes)? {
+    at_most("module_bytes", bytes.len(), limits.module_bytes)?;
+    check_not_compiled(bytes)?;
+    match encoding(bytes, limits)? {
         Encoding::Component => Ok(bytes.to_vec()),
         Encoding::Module => componentize(bytes),
     }
 }
 
-/// Reads the whole file once, before wasmtime sees it.
-fn encoding(bytes: &[u8]) -> Result<Encoding, LoadError> {
+/// Compiled code would be run as it is: it is taken from the cache alone.
+pub fn check_not_compiled(bytes: &[u8]) -> Result<(), LoadError> {
+    if Engine::detect_precompiled(bytes).is_some() {
+        return Err(LoadError::NotWasm("it is compiled code already, which is never loaded from outside".to_owned()));
+    }
+    Ok(())
+}
+
+fn at_most(name: &'static str, found: usize, limit: usize) -> Result<(), LoadError> {
+    if found > limit { Err(LoadError::TooLarge { found, limit, name }) } else { Ok(()) }
+}
+
+fn not_wasm(error: wasmparser::BinaryReaderError) -> LoadError {
+    LoadError::NotWasm(error.to_string())
+}
+
+/// Reads the whole file once, before a compiler sees it: what would take a compiler more than its size is refused.
+fn encoding(bytes: &[u8], limits: &Limits) -> Result<Encoding, LoadError> {
     check_magic(bytes).map_err(LoadError::NotWasm)?;
-    let mut encoding = None;
+    let (mut encoding, mut parts, mut depth) = (None, 0, 0_usize);
     for payload in Parser::new(0).parse_all(bytes) {
-        let payload = payload.map_err(|error| LoadError::NotWasm(error.to_string()))?;
-        if let Payload::Version { encoding: found, .. } = payload {
-            encoding.get_or_insert(found);
+        match payload.map_err(not_wasm)? {
+            Payload::Version { encoding: found, .. } => {
+                encoding.get_or_insert(found);
+                (parts, depth) = (parts + 1, depth + 1);
+                few(parts, PARTS_MAX, "components and modules in one file")?;
+                few(depth, DEPTH_MAX, "components within components")?;
+            }
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CodeSectionStart { count, .. } => at_most("functions", count as usize, limits.functions)?,
+            Payload::CodeSectionEntry(body) => check_body(&body, limits)?,
+            Payload::TypeSection(types) => check_types(types)?,
+            _ => {}
         }
     }
     encoding.ok_or_else(|| LoadError::NotWasm("the file is empty".to_owned()))
+}
+
+fn few(found: usize, limit: usize, what: &str) -> Result<(), LoadError> {
+    if found > limit { Err(LoadError::Bomb(format!("more than {limit} {what}"))) } else { Ok(()) }
+}
+
+fn check_body(body: &wasmparser::FunctionBody<'_>, limits: &Limits) -> Result<(), LoadError> {
+    at_most("function_bytes", body.range().len(), limits.function_bytes)?;
+    let locals = body.get_locals_reader().map_err(not_wasm)?;
+    let mut count = 0;
+    for local in locals {
+        count += u64::from(local.map_err(not_wasm)?.0);
+        few(usize::try_from(count).unwrap_or(usize::MAX), LOCALS_MAX, "locals in one function")?;
+    }
+    Ok(())
+}
+
+fn check_types(types: wasmparser::TypeSectionReader<'_>) -> Result<(), LoadError> {
+    for group in types {
+        for kind in group.map_err(not_wasm)?.types() {
+            let wasmparser::CompositeInnerType::Func(function) = &kind.composite_type.inner else { continue };
+            few(function.results().len(), RESULTS_MAX, "results of one function")?;
+            few(function.params().len(), PARAMETERS_MAX, "parameters of one function")?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a component of a core module that carries its component type, as `watchfire-sdk` builds it.

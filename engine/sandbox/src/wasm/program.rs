@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use wasmtime::component::InstancePre;
-use watchfire_core::{Batch, Descriptor, Outcome, Program, RuleFailure, Target, Usage};
+use watchfire_core::{Batch, Descriptor, LimitHit, Outcome, Program, RuleFailure, Target, Usage};
 
 use super::bindings::types;
 use super::store::{Guest, Live};
 use super::{Host, convert};
+use crate::log::RuleLog;
 use crate::{Limits, LoadError};
 
 /// A configured WebAssembly rule. Its instance is thrown away at any failure and built anew at the next call.
 pub struct WasmProgram {
     host: Arc<Host>,
-    name: String,
     pre: InstancePre<Guest>,
     limits: Limits,
     settings: String,
@@ -22,6 +22,8 @@ pub struct WasmProgram {
     live: Option<Live>,
     batch: types::Batch,
     usage: Option<Usage>,
+    log: RuleLog,
+    notes_cut_total: u64,
 }
 
 impl WasmProgram {
@@ -33,12 +35,12 @@ impl WasmProgram {
         limits: Limits,
         settings: String,
     ) -> Result<Self, LoadError> {
-        let mut live = Live::new(&host, name, &pre, &limits)?;
+        let log = RuleLog::new(name, &limits);
+        let mut live = Live::new(&host, &log, &pre, &limits)?;
         live.configure(&settings)?;
         let descriptor = live.describe()?;
         Ok(WasmProgram {
             host,
-            name: name.to_owned(),
             pre,
             limits,
             settings,
@@ -47,6 +49,8 @@ impl WasmProgram {
             live: Some(live),
             batch: convert::empty_batch(),
             usage: None,
+            log,
+            notes_cut_total: 0,
         })
     }
 
@@ -65,7 +69,7 @@ impl WasmProgram {
     }
 
     fn revive(&self) -> Result<Live, RuleFailure> {
-        let mut live = Live::new(&self.host, &self.name, &self.pre, &self.limits)?;
+        let mut live = Live::new(&self.host, &self.log, &self.pre, &self.limits)?;
         live.configure(&self.settings).map_err(|error| match error {
             LoadError::Failed(failure) => failure,
             other => RuleFailure::Reported(other.to_string()),
@@ -81,10 +85,14 @@ impl WasmProgram {
     fn check_size(&self, batch: &Batch<'_>) -> Result<(), RuleFailure> {
         let bytes = (batch.columns.len() + batch.state.len()) * 8 + batch.quality.len() + batch.groups.len() * 4;
         if bytes > self.limits.memory_bytes / 2 {
-            return Err(RuleFailure::InvalidOutput(format!(
-                "none was asked for: a batch of {} rows takes {bytes} bytes, more than half of the rule's memory of {} bytes; raise `memory_bytes`",
-                batch.rows, self.limits.memory_bytes
-            )));
+            let allowed = (self.limits.memory_bytes / 2) as u64;
+            return Err(RuleFailure::Limit(LimitHit {
+                limit: "memory_bytes",
+                used: Some(bytes as u64),
+                allowed,
+                unit: "bytes of memory for the batch alone (half of what the rule may have)",
+                rows: batch.rows,
+            }));
         }
         Ok(())
     }
@@ -108,10 +116,11 @@ impl Program for WasmProgram {
         convert::batch(batch, &mut self.batch);
         let outputs = self.descriptor.outputs.len();
         let said = self.with_live(|live, batch| live.evaluate(batch, outputs))?;
-        let steps_budget = self.limits.steps(batch.rows);
+        let steps_budget = self.limits.steps(batch.rows).0;
         let used = self.live.as_ref().map(|live| (live.steps_used(steps_budget), live.memory_peak()));
         let cells = self.descriptor.state_slots as usize * batch.rows;
-        let taken = convert::outcome(said, self.limits.note_bytes, cells, out);
+        let taken = convert::outcome(said, &self.limits, cells, batch.rows, out);
+        let taken = taken.map(|cut| self.notes_cut_total += cut);
         let checked = taken.and_then(|()| out.check(batch.rows, &self.descriptor));
         self.usage = used.map(|(steps, memory)| Usage {
             steps,
@@ -141,6 +150,13 @@ impl Program for WasmProgram {
         // A store of its own: whatever migration does to its memory, judging begins afresh.
         let slots_now = self.descriptor.state_slots as usize;
         self.revive()?.migrate_state(version, slots, rows, state, slots_now)
+    }
+
+    fn limits_touched(&self) -> Vec<(&'static str, u64)> {
+        let mut touched = self.log.touched().to_vec();
+        touched.push(("note_bytes", self.notes_cut_total));
+        touched.retain(|(_, times)| *times > 0);
+        touched
     }
 
     fn usage(&self) -> Option<Usage> {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use wasmtime::component::{Instance, InstancePre, TypedFunc};
 use wasmtime::{ResourceLimiter, Store, Trap};
-use watchfire_core::{Descriptor, RuleFailure};
+use watchfire_core::{Descriptor, LimitHit, RuleFailure};
 
 use super::bindings::watchfire::rule::host as imports;
 use super::bindings::{WatchfireRule, types};
 use super::{CONTRACT, Host, TICK, convert};
+use crate::log::RuleLog;
 use crate::{Guards, Limits, LoadError, SettingProblem};
 
 /// What a module may export to carry state over between its versions.
@@ -21,52 +22,64 @@ type MigrateAnswer = (Result<Vec<f64>, String>,);
 
 /// What the host keeps for one instance.
 pub struct Guest {
-    name: String,
     limits: Limits,
-    log_lines_left: usize,
+    log: RuleLog,
     guards: Guards,
     /// The most linear memory that the instance has had, bytes.
     memory_peak: usize,
 }
 
 /// A limit of the store that was hit, told by its type.
-#[derive(Clone, Copy, Debug)]
-struct MemoryLimit(u64);
+#[derive(Clone, Debug)]
+struct StoreLimit(LimitHit);
 
-impl fmt::Display for MemoryLimit {
+impl fmt::Display for StoreLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the memory limit of {} bytes was hit", self.0)
+        self.0.fmt(f)
     }
 }
 
-impl std::error::Error for MemoryLimit {}
+impl std::error::Error for StoreLimit {}
 
+fn store_limit(limit: &'static str, unit: &'static str, used: usize, allowed: usize) -> wasmtime::Result<bool> {
+    if used <= allowed {
+        return Ok(true);
+    }
+    let (used, allowed) = (Some(used as u64), allowed as u64);
+    Err(StoreLimit(LimitHit { limit, used, allowed, unit, rows: 0 }).into())
+}
+
+/// A refusal is always a trap, never the -1 that a module may handle as it likes: what the host has left must not
+/// decide what a rule answers.
 impl ResourceLimiter for Guest {
     fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        if desired > self.limits.memory_bytes {
-            return Err(MemoryLimit(self.limits.memory_bytes as u64).into());
-        }
+        let grown = store_limit("memory_bytes", "bytes of memory", desired, self.limits.memory_bytes)?;
         self.memory_peak = self.memory_peak.max(desired);
-        Ok(true)
+        Ok(grown)
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(error)
     }
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        if desired > self.limits.table_elements {
-            return Err(MemoryLimit(self.limits.table_elements as u64 * 8).into());
-        }
-        Ok(true)
+        store_limit("table_elements", "table elements", desired, self.limits.table_elements)
+    }
+
+    fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(error)
     }
 
     fn instances(&self) -> usize {
-        16
+        self.limits.instances
     }
 
     fn tables(&self) -> usize {
-        8
+        self.limits.tables
     }
 
     fn memories(&self) -> usize {
-        1
+        self.limits.memories
     }
 }
 
@@ -74,17 +87,15 @@ impl types::Host for Guest {}
 
 impl imports::Host for Guest {
     fn log(&mut self, line: String) {
-        if let Some(left) = self.log_lines_left.checked_sub(1) {
-            self.log_lines_left = left;
-            let line = Limits::cut(&line, self.limits.log_bytes);
-            tracing::info!(target: "watchfire::rule", rule = self.name, "{line}");
-        }
+        self.log.line(&line);
     }
 }
 
 /// How far a call may go.
 struct Budget {
     steps: u64,
+    /// The limit that sets `steps`.
+    steps_limit: &'static str,
     wall: Duration,
     output_bytes: usize,
     rows: usize,
@@ -99,14 +110,8 @@ pub struct Live {
 
 impl Live {
     /// Instantiates a module.
-    pub fn new(host: &Host, name: &str, pre: &InstancePre<Guest>, limits: &Limits) -> Result<Self, RuleFailure> {
-        let guest = Guest {
-            name: name.to_owned(),
-            limits: limits.clone(),
-            log_lines_left: limits.log_lines,
-            guards: host.guards,
-            memory_peak: 0,
-        };
+    pub fn new(host: &Host, log: &RuleLog, pre: &InstancePre<Guest>, limits: &Limits) -> Result<Self, RuleFailure> {
+        let guest = Guest { limits: limits.clone(), log: log.clone(), guards: host.guards, memory_peak: 0 };
         let mut store = Store::new(&host.engine, guest);
         store.limiter(|guest| guest);
         let budget = init_budget(limits);
@@ -136,7 +141,7 @@ impl Live {
         budget: &Budget,
         call: impl FnOnce(&WatchfireRule, &mut Store<Guest>) -> wasmtime::Result<T>,
     ) -> Result<T, RuleFailure> {
-        self.store.data_mut().log_lines_left = self.store.data().limits.log_lines;
+        self.store.data().log.begin(None);
         let armed = arm(&mut self.store, budget);
         let called = armed.and_then(|()| call(&self.rule, &mut self.store));
         called.map_err(|error| failure(error, budget))
@@ -150,7 +155,9 @@ impl Live {
             let found = format!("says that it speaks {:?}", said.contract);
             return Err(LoadError::Contract { found, offered: CONTRACT });
         }
-        convert::descriptor(said).map_err(LoadError::Describe)
+        let descriptor = convert::descriptor(said).map_err(LoadError::Describe)?;
+        self.store.data().limits.check_state_slots(descriptor.state_slots).map_err(LoadError::Limit)?;
+        Ok(descriptor)
     }
 
     /// `validate-settings`.
@@ -183,14 +190,18 @@ impl Live {
         // What the host itself asks for is no excess: the state comes back as it went in, and derived columns.
         let asked = batch.state.len() * 8 + rows * outputs * 8;
         let output_bytes = limits.output_bytes(rows) + asked;
-        let budget = Budget { steps: limits.steps(rows), wall: limits.wall, output_bytes, rows };
+        let (steps, steps_limit) = limits.steps(rows);
+        let budget = Budget { steps, steps_limit, wall: limits.wall, output_bytes, rows };
+        self.store.data().log.begin(Some(watchfire_core::Time::from_millis(batch.now_ms)));
         let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_evaluate(store, batch))?;
         said.map_err(RuleFailure::Reported)
     }
 
-    /// `explain`.
+    /// `explain`, within what an `evaluate` without rows may take: it may be asked for many rows in one tick.
     pub fn explain(&mut self, row: u32) -> Result<Option<String>, RuleFailure> {
-        let budget = init_budget(&self.limits());
+        let limits = self.limits();
+        let (steps, steps_limit) = limits.steps(0);
+        let budget = Budget { steps, steps_limit, wall: limits.wall, output_bytes: limits.output_bytes_base, rows: 0 };
         let said = self.call(&budget, |rule, store| rule.watchfire_rule_rule().call_explain(store, row))?;
         said.map_err(RuleFailure::Reported)
     }
@@ -225,7 +236,8 @@ impl Live {
 }
 
 fn init_budget(limits: &Limits) -> Budget {
-    Budget { steps: limits.steps_init, wall: limits.wall_init, output_bytes: limits.output_bytes_base, rows: 0 }
+    let (steps, wall, output_bytes) = (limits.steps_init, limits.wall_init, limits.output_bytes_base);
+    Budget { steps, steps_limit: "steps_init", wall, output_bytes, rows: 0 }
 }
 
 fn arm(store: &mut Store<Guest>, budget: &Budget) -> wasmtime::Result<()> {
@@ -239,22 +251,35 @@ fn arm(store: &mut Store<Guest>, budget: &Budget) -> wasmtime::Result<()> {
 }
 
 fn failure(error: wasmtime::Error, budget: &Budget) -> RuleFailure {
-    if let Some(MemoryLimit(limit_bytes)) = error.downcast_ref() {
-        return RuleFailure::OutOfMemory { limit_bytes: *limit_bytes };
+    if let Some(StoreLimit(hit)) = error.downcast_ref() {
+        return RuleFailure::Limit(LimitHit { rows: budget.rows, ..hit.clone() });
     }
     match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => RuleFailure::OutOfSteps { limit: budget.steps, rows: budget.rows },
+        Some(Trap::OutOfFuel) => hit(budget, budget.steps_limit, Some(budget.steps), budget.steps, "steps"),
         Some(Trap::Interrupt) => RuleFailure::Deadline { limit: budget.wall },
         Some(trap) => RuleFailure::Trap(trap.to_string()),
         None => other_failure(&error, budget),
     }
 }
 
-/// The one failure that wasmtime tells by its words alone; a test pins them.
+fn hit(budget: &Budget, limit: &'static str, used: Option<u64>, allowed: u64, unit: &'static str) -> RuleFailure {
+    RuleFailure::Limit(LimitHit { limit, used, allowed, unit, rows: budget.rows })
+}
+
+/// The failures that wasmtime tells by their words alone; tests pin them.
 fn other_failure(error: &wasmtime::Error, budget: &Budget) -> RuleFailure {
     let words = format!("{error:#}");
     if words.contains("fuel allocated for hostcalls has been exhausted") {
-        return RuleFailure::OutputTooLarge { limit_bytes: budget.output_bytes as u64 };
+        let limit = if budget.rows == 0 { "output_bytes_base" } else { "output_bytes_per_row" };
+        return hit(budget, limit, None, budget.output_bytes as u64, "bytes of output");
+    }
+    let counted = [("instances", "instance count"), ("tables", "table count"), ("memories", "memory count")];
+    let too_many = |what: &str| words.split_once(&format!("{what} too high at ")).map(|(_, rest)| rest.to_owned());
+    for (limit, what) in counted {
+        let Some(rest) = too_many(what) else { continue };
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        let used = digits.parse().ok();
+        return hit(budget, limit, used, used.unwrap_or(1) - 1, limit);
     }
     RuleFailure::InvalidOutput(Limits::cut(&words, 500).to_owned())
 }

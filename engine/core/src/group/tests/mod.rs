@@ -83,6 +83,7 @@ fn view(gpu: u64, severity: Severity, starts_at: Time) -> AlertView {
         starts_at,
         ends_at: None,
         reason: None,
+        stale: false,
     }
 }
 
