@@ -64,6 +64,8 @@ pub enum ModuleRef {
     Wasm(String),
     /// A Rhai script, as written; relative to the template's file.
     Rhai(String),
+    /// A WebAssembly module of a registry, pinned by digest: `oci://HOST/NAME@sha256:…`.
+    Oci(String),
     /// An expression in the template itself.
     Expression {
         /// True while the condition is met.

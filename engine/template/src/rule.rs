@@ -230,8 +230,24 @@ fn scope_of(word: &str) -> Result<Scope, String> {
     Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(|| format!("{word:?} is none of {known}"))
 }
 
+/// A tag can be moved by whoever may write to the registry.
+fn pinned_module(node: &Node, text: String, errors: &mut Errors) -> Option<ModuleRef> {
+    let is_pinned = text.rsplit_once("@sha256:").is_some_and(|(_, digest)| {
+        digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
+    });
+    if !is_pinned {
+        let hint = "`watchfire pull` prints the reference with its digest";
+        errors.hint(node.place(), format!("module {text} is not pinned; expected oci://HOST/NAME@sha256:…"), hint);
+        return None;
+    }
+    Some(ModuleRef::Oci(text))
+}
+
 fn named_module(node: &Node, shipped: &[&str], errors: &mut Errors) -> Option<ModuleRef> {
     let text = node.word(errors)?;
+    if text.starts_with("oci://") {
+        return pinned_module(node, text, errors);
+    }
     if text.ends_with(".wasm") {
         return Some(ModuleRef::Wasm(text));
     }
