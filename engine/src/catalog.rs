@@ -206,7 +206,7 @@ impl Loader<'_> {
         errors: &mut Errors,
     ) -> Option<(Made, Candidate)> {
         let found = raw(source, rule.module.as_ref()?, &rule.spec.alert, self.store);
-        let mut refuse = |why: String| errors.add(&rule.place, format!("{}: {why}", rule.spec.alert));
+        let mut refuse = |why: String| errors.add(&rule.module_place, format!("{}: {why}", rule.spec.alert));
         let raw = found.map_err(&mut refuse).ok()?;
         let made = Made { spec: rule.spec.clone(), settings: rule.settings.clone(), module: raw.identity() };
         if self.known.get(&*rule.spec.id) == Some(&made) {

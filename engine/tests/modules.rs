@@ -34,7 +34,7 @@ fn a_template_names_a_module_of_a_registry_by_its_digest() {
     assert!(lock.text().contains(&reference) && lock.text().contains("\"kind\": \"oci\""), "{}", lock.text());
 
     let without = why(builder());
-    assert!(without.contains("t.yaml:4:") && without.contains("templates: {modules: FOLDER}"), "{without}");
+    assert!(without.contains("t.yaml:4:18") && without.contains("templates: {modules: FOLDER}"), "{without}");
     let unpinned = why(Engine::builder().sources([template("oci://registry.example.com/rules/threshold:1.0")]));
     assert!(unpinned.contains("is not pinned") && unpinned.contains("watchfire pull"), "{unpinned}");
     std::fs::write(file, "something else").unwrap();

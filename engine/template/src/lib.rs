@@ -51,6 +51,8 @@ pub struct TemplateRule {
     pub settings_node: Option<Node>,
     /// Its texts for people.
     pub annotations: Annotations,
+    /// Where its `module` or `when` stands.
+    pub module_place: Place,
     /// Where it stands.
     pub place: Place,
 }

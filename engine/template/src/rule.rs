@@ -25,6 +25,7 @@ pub(crate) fn read_rule(node: &Node, around: &Around<'_>, errors: &mut Errors) -
     let alert = map.require("alert", errors).and_then(|node| node.parse_with(errors, alert_name)).unwrap_or_default();
     let mut hold_for = HoldFor::read(map.take("for"), errors);
     let settings_node = map.take("with");
+    let module_place = map.place_of_key("module").or_else(|| map.place_of_key("when"));
     let module = module(&mut map, &hold_for, around, errors);
     hold_for.check_ladder(settings_node.as_ref(), errors);
     hold_for.keep_raised(module.as_ref(), settings_node.as_ref());
@@ -34,6 +35,7 @@ pub(crate) fn read_rule(node: &Node, around: &Around<'_>, errors: &mut Errors) -
         settings: settings_node.as_ref().map_or(serde_json::Value::Null, Node::to_json),
         settings_node,
         annotations: map.take("annotations").map(|node| Annotations::read(&node, errors)).unwrap_or_default(),
+        module_place: module_place.unwrap_or_else(|| node.place().clone()),
         place: node.place().clone(),
     };
     map.finish(errors);
