@@ -9,10 +9,10 @@ mod config;
 mod demo;
 mod exit;
 mod import;
+mod locking;
 #[cfg(feature = "oci")]
 mod oci;
 mod playback;
-mod locking;
 mod print;
 mod replaying;
 mod serve;

@@ -187,7 +187,8 @@ fn a_reload_without_a_route_goes_back_to_the_first_receiver() {
     std::fs::write(place.config(), &two).unwrap();
     let requests = receive(first);
     let running = place.start();
-    let without: String = two.lines().filter(|line| !line.starts_with("route:")).map(|line| format!("{line}\n")).collect();
+    let without: String =
+        two.lines().filter(|line| !line.starts_with("route:")).map(|line| format!("{line}\n")).collect();
     std::fs::write(place.config(), without).unwrap();
     let answer = running.ask("POST", "/-/reload").unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

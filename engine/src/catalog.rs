@@ -253,12 +253,7 @@ impl Raw {
 }
 
 /// The module that a template names, as it lies there.
-fn raw(
-    source: &TemplateSource,
-    module: &ModuleRef,
-    alert: &str,
-    store: Option<&ModuleStore>,
-) -> Result<Raw, String> {
+fn raw(source: &TemplateSource, module: &ModuleRef, alert: &str, store: Option<&ModuleStore>) -> Result<Raw, String> {
     let beside = |path: &str| source.beside(path).map_err(|why| format!("module {path}: {why}"));
     match module {
         ModuleRef::Expression { when, until, value, severity, scope, parameters } => {

@@ -82,7 +82,9 @@ impl Shadow {
     pub fn take(&mut self, now: Time, samples: &[Sample], main: &Core) {
         let mut own = std::mem::take(&mut self.samples);
         own.clear();
-        own.extend(samples.iter().filter_map(|sample| Some(Sample { series: self.id(sample.series, main)?, ..*sample })));
+        own.extend(
+            samples.iter().filter_map(|sample| Some(Sample { series: self.id(sample.series, main)?, ..*sample })),
+        );
         self.core.step(now, Event::Samples(&own), &mut self.effects);
         self.samples = own;
     }

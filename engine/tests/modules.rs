@@ -23,14 +23,18 @@ fn a_template_names_a_module_of_a_registry_by_its_digest() {
     let folder = tempfile::tempdir().unwrap();
     let store = ModuleStore::new(folder.path());
     let module = watchfire_rules::module("threshold").unwrap();
-    let layer = format!("{{\"mediaType\":\"{MODULE_MEDIA_TYPE}\",\"digest\":\"sha256:{}\",\"size\":{}}}", hex(module), module.len());
+    let layer = format!(
+        "{{\"mediaType\":\"{MODULE_MEDIA_TYPE}\",\"digest\":\"sha256:{}\",\"size\":{}}}",
+        hex(module),
+        module.len()
+    );
     let manifest = format!("{{\"schemaVersion\":2,\"layers\":[{layer}]}}");
     let file = store.keep(manifest.as_bytes(), module).unwrap();
     let reference = format!("oci://registry.example.com/rules/threshold@sha256:{}", hex(manifest.as_bytes()));
     let source = template(&reference);
     let builder = || Engine::builder().sources([source.clone()]);
     builder().module_store(store.clone()).build().unwrap();
-    let lock = LockFile::of(&[source.clone()], &Given::new(), Some(&store)).unwrap();
+    let lock = LockFile::of(std::slice::from_ref(&source), &Given::new(), Some(&store)).unwrap();
     assert!(lock.text().contains(&reference) && lock.text().contains("\"kind\": \"oci\""), "{}", lock.text());
 
     let without = why(builder());

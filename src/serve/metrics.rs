@@ -94,7 +94,12 @@ fn rules(out: &mut String, rules: &[watchfire_engine::RuleReport]) {
 /// What templates in shadow would have done otherwise.
 fn shadow(out: &mut String, shadow: Option<&watchfire_engine::ShadowStatus>) {
     let Some(shadow) = shadow else { return };
-    head(out, "watchfire_shadow_differences_total", "counter", "Alerts that a rule in shadow would have told otherwise.");
+    head(
+        out,
+        "watchfire_shadow_differences_total",
+        "counter",
+        "Alerts that a rule in shadow would have told otherwise.",
+    );
     for rule in &shadow.rules {
         let kinds = [
             ("only_old", rule.only_old_total),

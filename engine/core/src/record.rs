@@ -73,7 +73,9 @@ impl fmt::Display for Migration {
         let Migration { from, to, rows, lost } = self;
         match lost {
             None => write!(f, "carried its state of {rows} targets over from state version {from} to {to}"),
-            Some(why) => write!(f, "starts clean: its state of {rows} targets is of version {from}, not {to}, and {why}"),
+            Some(why) => {
+                write!(f, "starts clean: its state of {rows} targets is of version {from}, not {to}, and {why}")
+            }
         }
     }
 }

@@ -72,7 +72,8 @@ impl Config {
         let (listen, public) = http(map.take("http"), errors);
         let storage = storage(map.take("storage"), &folder, errors);
         let sources = Sources::read(map.take("sources"), &folder, errors);
-        let Templates { sources: templates, shadow, modules, given, locked } = templates(map.take("templates"), &folder, errors);
+        let Templates { sources: templates, shadow, modules, given, locked } =
+            templates(map.take("templates"), &folder, errors);
         let receivers = receivers(map.take("receivers"), errors);
         let route = map.take("route").and_then(|node| route::read(&node, errors).map(|route| (node, route)));
         if let Some((node, route)) = &route {
@@ -151,7 +152,13 @@ struct Templates {
 
 fn templates(node: Option<Node>, folder: &Path, errors: &mut Errors) -> Templates {
     let Some(mut map) = node.as_ref().and_then(|node| node.map(errors)) else {
-        return Templates { sources: load::shipped(), shadow: Vec::new(), modules: None, given: Given::new(), locked: false };
+        return Templates {
+            sources: load::shipped(),
+            shadow: Vec::new(),
+            modules: None,
+            given: Given::new(),
+            locked: false,
+        };
     };
     let nodes = map.take("paths").and_then(|node| node.list(errors)).unwrap_or_default();
     let mut sources: Vec<TemplateSource> = nodes.iter().flat_map(|node| at(node, folder, errors)).collect();

@@ -50,7 +50,8 @@ impl Judge {
         let (version, slots) = records.first().map_or((0, 0), |record| (record.version, record.slots.len()));
         let state: Vec<f64> =
             (0..slots).flat_map(|slot| records.iter().map(move |record| record.slots[slot])).collect();
-        let asked = self.program.migrate_state(version, u32::try_from(slots).unwrap_or(u32::MAX), records.len(), &state);
+        let asked =
+            self.program.migrate_state(version, u32::try_from(slots).unwrap_or(u32::MAX), records.len(), &state);
         let answer = asked.map_err(|failure| format!("its migration {failure}"))?.ok_or(CANNOT)?;
         let expected = self.program.descriptor().state_slots as usize * records.len();
         if answer.len() != expected {
