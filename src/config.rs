@@ -25,13 +25,16 @@ pub fn read(file: &Path) -> Result<Config, Failure> {
 
 /// A builder with the templates and routes of a configuration; nothing is stored and nobody is told.
 pub fn builder(config: &mut Config) -> Builder {
-    let builder = Engine::builder()
+    let mut builder = Engine::builder()
         .sources(std::mem::take(&mut config.templates))
         .shadow(std::mem::take(&mut config.shadow))
         .parameters(std::mem::take(&mut config.given))
         .limits(config.limits.limits.clone())
         .policy(config.limits.policy.clone())
         .signal_handlers(true);
+    if let Some(store) = config.modules.clone() {
+        builder = builder.module_store(store);
+    }
     match config.route.take() {
         Some(route) => builder.routes(route),
         None => builder,

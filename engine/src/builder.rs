@@ -15,6 +15,7 @@ use crate::catalog::{Catalog, Given, Selection, TemplateSource};
 use crate::engine::{Engine, Parts};
 use crate::load;
 use crate::lock::StorageLock;
+use crate::module_store::ModuleStore;
 use crate::store;
 
 /// Why an engine cannot be built.
@@ -75,6 +76,7 @@ pub struct Builder {
     only: Vec<String>,
     recording: Option<String>,
     shadow: Vec<TemplateSource>,
+    store: Option<ModuleStore>,
 }
 
 impl Builder {
@@ -163,6 +165,12 @@ impl Builder {
         self
     }
 
+    /// Where modules of registries lie, which templates name by digest.
+    pub fn module_store(mut self, store: ModuleStore) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// Runs these templates beside those of the same name, on the same samples: they tell nobody and have no alerts, and
     /// what they would have done otherwise is in [`crate::Status::shadow`].
     pub fn shadow(mut self, sources: impl IntoIterator<Item = TemplateSource>) -> Self {
@@ -240,7 +248,8 @@ impl Builder {
         let (receivers, courier) = courier.unzip();
         let selection = self.selection();
         let (durable, is_recording) = (self.storage.is_some(), self.recording.is_some());
-        let parts = Parts { sandbox, routes, db, durable, lock, is_recording, receivers, courier, selection };
+        let store = self.store.take();
+        let parts = Parts { sandbox, store, routes, db, durable, lock, is_recording, receivers, courier, selection };
         Engine::assemble(parts, catalog, shadow)
     }
 
@@ -261,7 +270,7 @@ impl Builder {
         if self.shadow.is_empty() {
             return Ok(None);
         }
-        let mut catalog = Catalog::read(&self.shadow, &self.given, sandbox);
+        let mut catalog = Catalog::read(&self.shadow, &self.given, sandbox, self.store.as_ref());
         if !catalog.broken.is_empty() {
             if !self.lenient {
                 return Err(BuildError::Templates(catalog.errors()));
@@ -285,7 +294,7 @@ impl Builder {
 
     /// The catalogue of all templates that this host is for.
     pub(crate) fn catalog(&self, sandbox: &Sandbox) -> Result<Catalog, BuildError> {
-        let mut catalog = Catalog::read(&self.sources, &self.given, sandbox);
+        let mut catalog = Catalog::read(&self.sources, &self.given, sandbox, self.store.as_ref());
         if !catalog.broken.is_empty() && !self.lenient {
             return Err(BuildError::Templates(catalog.errors()));
         }

@@ -13,7 +13,7 @@ use watchfire_template::{Annotations, ModuleRef, Template, TemplateRule};
 
 use crate::config::limits;
 pub use crate::load::TemplateSource;
-use crate::module_store::hex;
+use crate::module_store::{ModuleStore, hex};
 use crate::status::TemplateReport;
 
 /// The values that a configuration gives to templates' parameters: template, parameter, value.
@@ -65,6 +65,8 @@ pub(crate) struct Selection {
 /// Modules that were loaded already: several rules share one.
 struct Loader<'a> {
     sandbox: &'a Sandbox,
+    /// Where modules of registries lie.
+    store: Option<&'a ModuleStore>,
     /// By [`Made::module`].
     modules: HashMap<String, Rc<Module>>,
     /// What the loaded rules were made of.
@@ -101,8 +103,8 @@ impl From<LoadError> for Refused {
 
 impl Catalog {
     /// Reads templates and starts their rules. What is wrong is in [`Catalog::broken`].
-    pub fn read(sources: &[TemplateSource], given: &Given, sandbox: &Sandbox) -> Self {
-        Catalog::read_after(sources, given, sandbox, &HashMap::new())
+    pub fn read(sources: &[TemplateSource], given: &Given, sandbox: &Sandbox, store: Option<&ModuleStore>) -> Self {
+        Catalog::read_after(sources, given, sandbox, store, &HashMap::new())
     }
 
     /// As [`Catalog::read`]; a rule that is made of what a known one is made of is not built again.
@@ -110,10 +112,11 @@ impl Catalog {
         sources: &[TemplateSource],
         given: &Given,
         sandbox: &Sandbox,
+        store: Option<&ModuleStore>,
         known: &HashMap<String, Made>,
     ) -> Self {
         let mut catalog = Catalog::default();
-        let mut loader = Loader { sandbox, modules: HashMap::new(), known, memory_bytes: 0 };
+        let mut loader = Loader { sandbox, store, modules: HashMap::new(), known, memory_bytes: 0 };
         for source in sources {
             let mut errors = Errors::default();
             if let Some(wanted) = source.text().ok().and_then(|text| needs_newer(&text)) {
@@ -236,10 +239,10 @@ impl Loader<'_> {
         let own = rule.limits.as_ref().map(|node| limits::changes(node, errors)).unwrap_or_default();
         let sandbox = self.sandbox.with_limits(own);
         let mut refuse = |refused: Refused| {
-            let place = rule.limits.as_ref().filter(|_| refused.by_limits).map_or(&rule.place, Node::place);
+            let place = rule.limits.as_ref().filter(|_| refused.by_limits).map_or(&rule.module_place, Node::place);
             errors.add(place, format!("{}: {}", rule.spec.alert, refused.why));
         };
-        let found = raw(source, rule.module.as_ref()?, &rule.spec.alert);
+        let found = raw(source, rule.module.as_ref()?, &rule.spec.alert, self.store);
         let raw = found.map_err(|why| refuse(why.into())).ok()?;
         let identity = format!("{} {:?}", raw.identity(), sandbox.changes());
         let mut made =
@@ -308,7 +311,7 @@ impl Raw {
 }
 
 /// The module that a template names, as it lies there.
-fn raw(source: &TemplateSource, module: &ModuleRef, alert: &str) -> Result<Raw, String> {
+fn raw(source: &TemplateSource, module: &ModuleRef, alert: &str, store: Option<&ModuleStore>) -> Result<Raw, String> {
     let beside = |path: &str| source.beside(path).map_err(|why| format!("module {path}: {why}"));
     match module {
         ModuleRef::Expression { when, until, value, severity, scope, parameters } => {
@@ -326,6 +329,7 @@ fn raw(source: &TemplateSource, module: &ModuleRef, alert: &str) -> Result<Raw, 
             let bytes = watchfire_rules::module(name).ok_or_else(|| format!("there is no module `{name}`"))?;
             Ok(Raw::Wasm(name.clone(), bytes.to_vec()))
         }
+        ModuleRef::Oci(reference) => Ok(Raw::Wasm(reference.clone(), stored(reference, store)?)),
         ModuleRef::Wasm(path) => beside(path).map(|(file, bytes)| Raw::Wasm(file, bytes)),
         ModuleRef::Rhai(path) => {
             let (file, bytes) = beside(path)?;
@@ -333,6 +337,14 @@ fn raw(source: &TemplateSource, module: &ModuleRef, alert: &str) -> Result<Raw, 
             Ok(Raw::Rhai(file, text))
         }
     }
+}
+
+/// The bytes of a module of a registry, checked against its digest.
+pub(crate) fn stored(reference: &str, store: Option<&ModuleStore>) -> Result<Vec<u8>, String> {
+    let store = store.ok_or_else(|| {
+        format!("module {reference}: no folder of modules is given; write `templates: {{modules: FOLDER}}`")
+    })?;
+    store.read(reference)
 }
 
 fn refuse_setting(rule: &TemplateRule, problem: &SettingProblem, errors: &mut Errors) {

@@ -21,6 +21,7 @@ use crate::builder::{BuildError, Builder};
 use crate::catalog::{Catalog, Made, Selection};
 use crate::deliver::{self, Texts};
 use crate::lock::StorageLock;
+use crate::module_store::ModuleStore;
 use crate::output::{Alert, Output};
 use crate::shadow::Shadow;
 use crate::status::{AlertReport, RuleReport, Status, TemplateReport};
@@ -34,6 +35,7 @@ pub use reload::{Prepared, Reader};
 /// What an engine is made of.
 pub(crate) struct Parts {
     pub sandbox: Sandbox,
+    pub store: Option<ModuleStore>,
     pub routes: RouteTree,
     pub db: Option<Db>,
     /// Whether `db` outlives the process.
@@ -51,6 +53,7 @@ pub(crate) struct Parts {
 pub struct Engine {
     core: Core,
     sandbox: Sandbox,
+    store: Option<ModuleStore>,
     texts: Texts,
     templates: Vec<TemplateReport>,
     broken: Vec<(String, String)>,
@@ -94,6 +97,7 @@ impl Engine {
         let mut engine = Engine {
             core,
             sandbox: parts.sandbox,
+            store: parts.store,
             texts: Texts::new(),
             templates: Vec::new(),
             broken: Vec::new(),

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use watchfire_door::{Errors, Place};
 use watchfire_template::ModuleRef;
 
-use crate::catalog::{Given, TemplateSource, name_of};
+use crate::catalog::{Given, TemplateSource, name_of, stored};
 use crate::load::read_file;
-use crate::module_store::hex;
+use crate::module_store::{ModuleStore, hex};
 
 /// The name of a lock file.
 pub const LOCK_FILE: &str = "watchfire.lock";
@@ -73,11 +73,11 @@ impl LockFile {
     ///
     /// # Errors
     /// All that is wrong with the templates, or cannot be read.
-    pub fn of(sources: &[TemplateSource], given: &Given) -> Result<Self, Errors> {
+    pub fn of(sources: &[TemplateSource], given: &Given, store: Option<&ModuleStore>) -> Result<Self, Errors> {
         let mut lock = LockFile { lock: FORM, templates: BTreeMap::new() };
         let mut errors = Errors::default();
         for source in sources {
-            if let Some((name, pin)) = pin_template(source, given, &mut errors) {
+            if let Some((name, pin)) = pin_template(source, given, store, &mut errors) {
                 lock.templates.insert(name, pin);
             }
         }
@@ -154,7 +154,12 @@ fn compare(name: &str, expected: Option<&Unit<'_>>, found: Option<&Unit<'_>>) ->
     }
 }
 
-fn pin_template(source: &TemplateSource, given: &Given, errors: &mut Errors) -> Option<(String, TemplatePin)> {
+fn pin_template(
+    source: &TemplateSource,
+    given: &Given,
+    store: Option<&ModuleStore>,
+    errors: &mut Errors,
+) -> Option<(String, TemplatePin)> {
     let file = source.file();
     let start = Place { file: file.as_str().into(), line: 1, column: 1 };
     let text = source.text().map_err(|why| errors.add(&start, format!("the file cannot be read: {why}"))).ok()?;
@@ -164,7 +169,7 @@ fn pin_template(source: &TemplateSource, given: &Given, errors: &mut Errors) -> 
     let template = watchfire_template::read(&file, &text, given, &shipped, errors)?;
     let mut modules = BTreeMap::new();
     for rule in &template.rules {
-        match rule.module.as_ref().map(|module| pin_module(source, module)) {
+        match rule.module.as_ref().map(|module| pin_module(source, module, store)) {
             Some(Ok(Some((name, pin)))) => drop(modules.insert(name, pin)),
             Some(Err(why)) => errors.add(&rule.place, format!("{}: {why}", rule.spec.alert)),
             _ => {}
@@ -174,10 +179,15 @@ fn pin_template(source: &TemplateSource, given: &Given, errors: &mut Errors) -> 
 }
 
 /// An expression is part of its template and is pinned with it.
-fn pin_module(source: &TemplateSource, module: &ModuleRef) -> Result<Option<(String, ModulePin)>, String> {
+fn pin_module(
+    source: &TemplateSource,
+    module: &ModuleRef,
+    store: Option<&ModuleStore>,
+) -> Result<Option<(String, ModulePin)>, String> {
     let (kind, name) = match module {
         ModuleRef::Expression { .. } => return Ok(None),
         ModuleRef::Shipped(name) => ("shipped", name),
+        ModuleRef::Oci(reference) => ("oci", reference),
         ModuleRef::Wasm(path) => ("wasm", path),
         ModuleRef::Rhai(path) => ("rhai", path),
     };
@@ -186,6 +196,7 @@ fn pin_module(source: &TemplateSource, module: &ModuleRef) -> Result<Option<(Str
             let bytes = watchfire_rules::module(name).ok_or_else(|| format!("there is no module `{name}`"))?;
             (format!("shipped:{name}"), bytes.to_vec())
         }
+        ModuleRef::Oci(reference) => (reference.clone(), stored(reference, store)?),
         _ => source.beside(name).map_err(|why| format!("module {name}: {why}"))?,
     };
     let contract = watchfire_sandbox::CONTRACT.to_owned();

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 use watchfire_engine::config::Config;
 use watchfire_engine::door::{Errors, Place};
-use watchfire_engine::{BuildError, Engine, Given, TemplateSource, templates_at};
+use watchfire_engine::{BuildError, Builder, Engine, Given, TemplateSource, templates_at};
 
 use crate::cli::Check;
 use crate::exit::{Exit, Failure};
@@ -42,19 +42,23 @@ fn check(path: &Path, locked: bool, errors: &mut Errors) -> Result<usize, Failur
     if sources.is_empty() {
         return Err(Failure::could_not(format!("{}: there is no template.yaml here or below", path.display())));
     }
-    locking::hold(path, &sources, &Given::new(), locked)?;
-    Ok(check_templates(sources, Given::new(), path, errors))
+    locking::hold(path, &sources, &Given::new(), None, locked)?;
+    Ok(check_templates(Engine::builder().sources(sources), path, errors))
 }
 
 fn check_config(path: &Path, text: &str, locked: bool, errors: &mut Errors) -> Result<usize, Failure> {
     let Some(config) = Config::read(path, text, errors) else { return Ok(0) };
-    locking::hold(path, &config.templates, &config.given, locked || config.locked)?;
-    check_templates(config.shadow, config.given.clone(), path, errors);
-    Ok(check_templates(config.templates, config.given, path, errors))
+    locking::hold_config(path, &config, locked)?;
+    let builder = |sources: Vec<TemplateSource>| {
+        let builder = Engine::builder().sources(sources).parameters(config.given.clone());
+        config.modules.iter().fold(builder, |builder, store| builder.module_store(store.clone()))
+    };
+    check_templates(builder(config.shadow.clone()), path, errors);
+    Ok(check_templates(builder(config.templates.clone()), path, errors))
 }
 
-fn check_templates(sources: Vec<TemplateSource>, given: Given, path: &Path, errors: &mut Errors) -> usize {
-    match Engine::builder().sources(sources).parameters(given).check() {
+fn check_templates(builder: Builder, path: &Path, errors: &mut Errors) -> usize {
+    match builder.check() {
         Ok(catalog) => catalog.templates.len(),
         Err(BuildError::Templates(found)) => {
             errors.extend(found);

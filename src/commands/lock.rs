@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use watchfire_engine::module_store::ModuleStore;
 use watchfire_engine::{Given, LockFile, TemplateSource, templates_at};
 
 use crate::config;
@@ -30,8 +31,8 @@ pub struct Lock {
 
 /// Writes the digests of templates and their modules.
 pub fn run(args: &Lock) -> Result<Exit, Failure> {
-    let (sources, given) = sources(args)?;
-    let lock = LockFile::of(&sources, &given).map_err(Failure::wrong)?;
+    let (sources, given, store) = sources(args)?;
+    let lock = LockFile::of(&sources, &given, store.as_ref()).map_err(Failure::wrong)?;
     let first = args.config.as_ref().or(args.paths.first());
     let beside = || first.map(|path| LockFile::of_path(path)).unwrap_or_default();
     let file = args.output.clone().unwrap_or_else(beside);
@@ -42,14 +43,14 @@ pub fn run(args: &Lock) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn sources(args: &Lock) -> Result<(Vec<TemplateSource>, Given), Failure> {
+fn sources(args: &Lock) -> Result<(Vec<TemplateSource>, Given, Option<ModuleStore>), Failure> {
     if let Some(file) = &args.config {
         let config = config::read(file)?;
-        return Ok((config.templates, config.given));
+        return Ok((config.templates, config.given, config.modules));
     }
     let at = |path: &PathBuf| {
         templates_at(path).map_err(|error| Failure::could_not(format!("{} cannot be read: {error}", path.display())))
     };
     let found = args.paths.iter().map(at).collect::<Result<Vec<_>, _>>()?;
-    Ok((found.concat(), Given::new()))
+    Ok((found.concat(), Given::new(), None))
 }

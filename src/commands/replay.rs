@@ -23,7 +23,7 @@ pub fn run(args: &Replay) -> Result<Exit, Failure> {
     let incidents = args.labels.as_deref().map(backtest::read_incidents).transpose().map_err(Failure::wrong)?;
     let file = args.config.as_deref().unwrap_or(Path::new("watchfire.yaml"));
     let mut config = config::read(file)?;
-    locking::hold(file, &config.templates, &config.given, args.locked || config.locked)?;
+    locking::hold_config(file, &config, args.locked)?;
     let mut engine = config::builder(&mut config).build().map_err(Failure::wrong)?;
     let (fetched, _keep) = fetch(args, &metrics(&engine))?;
     let args = &fetched;

@@ -57,7 +57,7 @@ pub fn now() -> Time {
 /// Collects, judges, tells and serves until it is asked to end.
 pub fn run(args: &Run) -> Result<Exit, Failure> {
     let mut config = config::read(&args.config)?;
-    locking::hold(&args.config, &config.templates, &config.given, args.locked || config.locked)?;
+    locking::hold_config(&args.config, &config, args.locked)?;
     let mut engine = build(&mut config)?;
     let playback = match &config.sources.recording {
         Some(source) => Some(Playback::open(source, args.exit_at_end, &mut engine)?),

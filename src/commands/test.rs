@@ -109,7 +109,7 @@ fn sources(args: &Test) -> Result<Vec<TemplateSource>, Failure> {
     for path in paths {
         let found = templates_at(path)
             .map_err(|error| Failure::could_not(format!("{} cannot be read: {error}", path.display())))?;
-        locking::hold(path, &found, &Given::new(), args.locked)?;
+        locking::hold(path, &found, &Given::new(), None, args.locked)?;
         sources.extend(found);
     }
     sources.iter().try_for_each(build)?;

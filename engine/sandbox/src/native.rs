@@ -59,6 +59,17 @@ impl<R: sdk::Rule + Send> Program for Native<R> {
         out.check(rows, &self.descriptor)
     }
 
+    fn migrate_state(
+        &mut self,
+        version: u32,
+        slots: u32,
+        rows: usize,
+        state: &[f64],
+    ) -> Result<Option<Vec<f64>>, RuleFailure> {
+        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+        self.running.migrate_state(version, slots, rows, state).map(Some).map_err(RuleFailure::Reported)
+    }
+
     fn explain(&mut self, row: u32) -> Result<Option<String>, RuleFailure> {
         Ok(self.running.explain(row))
     }

@@ -306,3 +306,18 @@ fn a_cache_that_others_can_write_is_not_used() {
     let mode = std::fs::metadata(folder.path()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o777, "and nothing was changed");
 }
+
+#[test]
+fn state_of_another_version_is_carried_over_the_same_everywhere_within_a_budget() {
+    let mut all = programs("good");
+    all.push(("native", Box::new(Native::<rule_naughty::Naughty>::new(&json!({"do": "good"})).unwrap())));
+    for (name, mut program) in all {
+        // Three rows of two slots, column-major.
+        let migrated = program.migrate_state(7, 2, 3, &[1.0, 2.0, 3.0, 9.0, 9.0, 9.0]).unwrap();
+        assert_eq!(migrated, Some(vec![2.0, 4.0, 6.0]), "{name}");
+        assert!(tick(&mut *program, &[0.0, 0.0, 0.0]).is_ok(), "{name} goes on");
+    }
+    let ask = |deed| wasm().start(&json!({"do": deed})).unwrap().migrate_state(7, 1, 1, &[1.0]).unwrap_err();
+    assert!(matches!(ask("report"), RuleFailure::Reported(why) if why.contains("no state of version 7")));
+    assert!(matches!(ask("loop-for-ever"), RuleFailure::Limit(hit) if hit.to_string().contains("steps")));
+}

@@ -15,6 +15,7 @@ use watchfire_notify::heartbeat::HeartbeatConfig;
 
 use crate::catalog::{Given, TemplateSource};
 use crate::load;
+use crate::module_store::ModuleStore;
 pub use limits::RuleLimits;
 pub use recording::{RecordingSource, Speed};
 pub use sources::{NvmlSource, ScrapeSource, Sources};
@@ -41,6 +42,8 @@ pub struct Config {
     pub templates: Vec<TemplateSource>,
     /// Templates that run in shadow of those of the same name.
     pub shadow: Vec<TemplateSource>,
+    /// Where modules of registries lie.
+    pub modules: Option<ModuleStore>,
     /// Whether they must be as the lock file says.
     pub locked: bool,
     /// The values of their parameters.
@@ -73,7 +76,8 @@ impl Config {
         let (listen, public) = http(map.take("http"), errors);
         let storage = storage(map.take("storage"), &folder, errors);
         let sources = Sources::read(map.take("sources"), &folder, errors);
-        let Templates { sources: templates, shadow, given, locked } = templates(map.take("templates"), &folder, errors);
+        let Templates { sources: templates, shadow, modules, given, locked } =
+            templates(map.take("templates"), &folder, errors);
         let receivers = receivers(map.take("receivers"), errors);
         let route = map.take("route").and_then(|node| route::read(&node, errors).map(|route| (node, route)));
         if let Some((node, route)) = &route {
@@ -88,6 +92,7 @@ impl Config {
             sources,
             templates,
             shadow,
+            modules,
             given,
             locked,
             route: route.map(|(_, route)| route),
@@ -145,13 +150,20 @@ fn storage(node: Option<Node>, folder: &Path, errors: &mut Errors) -> Option<Pat
 struct Templates {
     sources: Vec<TemplateSource>,
     shadow: Vec<TemplateSource>,
+    modules: Option<ModuleStore>,
     given: Given,
     locked: bool,
 }
 
 fn templates(node: Option<Node>, folder: &Path, errors: &mut Errors) -> Templates {
     let Some(mut map) = node.as_ref().and_then(|node| node.map(errors)) else {
-        return Templates { sources: load::shipped(), shadow: Vec::new(), given: Given::new(), locked: false };
+        return Templates {
+            sources: load::shipped(),
+            shadow: Vec::new(),
+            modules: None,
+            given: Given::new(),
+            locked: false,
+        };
     };
     let nodes = map.take("paths").and_then(|node| node.list(errors)).unwrap_or_default();
     let mut sources: Vec<TemplateSource> = nodes.iter().flat_map(|node| at(node, folder, errors)).collect();
@@ -168,10 +180,12 @@ fn templates(node: Option<Node>, folder: &Path, errors: &mut Errors) -> Template
     });
     let given = given.collect();
     let locked = map.take("locked").and_then(|node| node.bool(errors)).unwrap_or(false);
+    let modules = map.take("modules").and_then(|node| node.word(errors));
+    let modules = modules.map(|path| ModuleStore::new(folder.join(path.trim_start_matches("./"))));
     let shadow = map.take("shadow").and_then(|node| node.list(errors)).unwrap_or_default();
     let shadow = shadow.iter().flat_map(|node| at(node, folder, errors)).collect();
     map.finish(errors);
-    Templates { sources, shadow, given, locked }
+    Templates { sources, shadow, modules, given, locked }
 }
 
 fn at(node: &Node, folder: &Path, errors: &mut Errors) -> Vec<TemplateSource> {

@@ -10,10 +10,12 @@ use watchfire_sandbox::Sandbox;
 use super::{Engine, invalid_template};
 use crate::builder::BuildError;
 use crate::catalog::{Catalog, Given, Made, Selection, TemplateSource};
+use crate::module_store::ModuleStore;
 
 /// Reads templates for an engine that runs, on whatever thread: compiling takes its time.
 pub struct Reader {
     sandbox: Sandbox,
+    store: Option<ModuleStore>,
     selection: Selection,
     made: HashMap<String, Made>,
     made_in_shadow: HashMap<String, Made>,
@@ -45,9 +47,11 @@ impl Reader {
         shadow: &[TemplateSource],
         given: &Given,
     ) -> Result<Prepared, BuildError> {
-        let mut catalog = Catalog::read_after(sources, given, &self.sandbox, &self.made);
-        let mut shadow =
-            (!shadow.is_empty()).then(|| Catalog::read_after(shadow, given, &self.sandbox, &self.made_in_shadow));
+        let read = |sources: &[TemplateSource], made: &HashMap<String, Made>| {
+            Catalog::read_after(sources, given, &self.sandbox, self.store.as_ref(), made)
+        };
+        let mut catalog = read(sources, &self.made);
+        let mut shadow = (!shadow.is_empty()).then(|| read(shadow, &self.made_in_shadow));
         let mut errors = catalog.errors();
         shadow.iter().for_each(|shadow| errors.extend(shadow.errors()));
         if !errors.is_empty() || !catalog.broken.is_empty() {
@@ -90,6 +94,7 @@ impl Engine {
     pub fn reader(&self) -> Reader {
         Reader {
             sandbox: self.sandbox.clone(),
+            store: self.store.clone(),
             selection: self.selection.clone(),
             made: self.made.clone(),
             made_in_shadow: self.shadow.as_ref().map(|shadow| shadow.made().clone()).unwrap_or_default(),

@@ -53,6 +53,8 @@ pub struct TemplateRule {
     pub annotations: Annotations,
     /// Its own limits, as written.
     pub limits: Option<Node>,
+    /// Where its `module` or `when` stands.
+    pub module_place: Place,
     /// Where it stands.
     pub place: Place,
 }
@@ -66,6 +68,8 @@ pub enum ModuleRef {
     Wasm(String),
     /// A Rhai script, as written; relative to the template's file.
     Rhai(String),
+    /// A WebAssembly module of a registry, pinned by digest: `oci://HOST/NAME@sha256:…`.
+    Oci(String),
     /// An expression in the template itself.
     Expression {
         /// True while the condition is met.

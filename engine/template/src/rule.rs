@@ -25,6 +25,7 @@ pub(crate) fn read_rule(node: &Node, around: &Around<'_>, errors: &mut Errors) -
     let alert = map.require("alert", errors).and_then(|node| node.parse_with(errors, alert_name)).unwrap_or_default();
     let mut hold_for = HoldFor::read(map.take("for"), errors);
     let settings_node = map.take("with");
+    let module_place = map.place_of_key("module").or_else(|| map.place_of_key("when"));
     let module = module(&mut map, &hold_for, around, errors);
     hold_for.check_ladder(settings_node.as_ref(), errors);
     hold_for.keep_raised(module.as_ref(), settings_node.as_ref());
@@ -35,6 +36,7 @@ pub(crate) fn read_rule(node: &Node, around: &Around<'_>, errors: &mut Errors) -
         settings_node,
         annotations: map.take("annotations").map(|node| Annotations::read(&node, errors)).unwrap_or_default(),
         limits: map.take("limits"),
+        module_place: module_place.unwrap_or_else(|| node.place().clone()),
         place: node.place().clone(),
     };
     map.finish(errors);
@@ -231,8 +233,24 @@ fn scope_of(word: &str) -> Result<Scope, String> {
     Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(|| format!("{word:?} is none of {known}"))
 }
 
+/// A tag can be moved by whoever may write to the registry.
+fn pinned_module(node: &Node, text: String, errors: &mut Errors) -> Option<ModuleRef> {
+    let is_pinned = text.rsplit_once("@sha256:").is_some_and(|(_, digest)| {
+        digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
+    });
+    if !is_pinned {
+        let hint = "`watchfire pull` prints the reference with its digest";
+        errors.hint(node.place(), format!("module {text} is not pinned; expected oci://HOST/NAME@sha256:…"), hint);
+        return None;
+    }
+    Some(ModuleRef::Oci(text))
+}
+
 fn named_module(node: &Node, shipped: &[&str], errors: &mut Errors) -> Option<ModuleRef> {
     let text = node.word(errors)?;
+    if text.starts_with("oci://") {
+        return pinned_module(node, text, errors);
+    }
     if text.ends_with(".wasm") {
         return Some(ModuleRef::Wasm(text));
     }

@@ -539,6 +539,137 @@ pub mod watchfire {
 pub mod exports {
     pub mod watchfire {
         pub mod rule {
+            /// Optional: carries kept state over to a new meaning. Without it such state starts clean.
+            #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+            pub mod migrate {
+                #[used]
+                #[doc(hidden)]
+                static __FORCE_SECTION_REF: fn() = super::super::super::super::__link_custom_section_describing_imports;
+                use super::super::super::super::_rt;
+                #[doc(hidden)]
+                #[allow(non_snake_case, unused_unsafe)]
+                pub unsafe fn _export_migrate_state_cabi<T_: Guest>(
+                    arg0: i32,
+                    arg1: i32,
+                    arg2: i32,
+                    arg3: *mut u8,
+                    arg4: usize,
+                ) -> *mut u8 {
+                    unsafe {
+                        #[cfg(target_arch = "wasm32")] _rt::run_ctors_once();
+                        let result1 = {
+                            let len0 = arg4;
+                            T_::migrate_state(
+                                arg0 as u32,
+                                arg1 as u32,
+                                arg2 as u32,
+                                <_ as From<
+                                    _rt::Vec<_>,
+                                >>::from(_rt::Vec::from_raw_parts(arg3.cast(), len0, len0)),
+                            )
+                        };
+                        let ptr2 = (&raw mut _RET_AREA.0).cast::<u8>();
+                        match result1 {
+                            Ok(e) => {
+                                *ptr2.add(0).cast::<u8>() = (0i32) as u8;
+                                let vec3 = <_ as Into<_rt::Vec<_>>>::into(e)
+                                    .into_boxed_slice();
+                                let ptr3 = vec3.as_ptr().cast::<u8>();
+                                let len3 = vec3.len();
+                                ::core::mem::forget(vec3);
+                                *ptr2
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len3;
+                                *ptr2
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = ptr3.cast_mut();
+                            }
+                            Err(e) => {
+                                *ptr2.add(0).cast::<u8>() = (1i32) as u8;
+                                let vec4 = (e.into_bytes()).into_boxed_slice();
+                                let ptr4 = vec4.as_ptr().cast::<u8>();
+                                let len4 = vec4.len();
+                                ::core::mem::forget(vec4);
+                                *ptr2
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len4;
+                                *ptr2
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = ptr4.cast_mut();
+                            }
+                        };
+                        ptr2
+                    }
+                }
+                #[doc(hidden)]
+                #[allow(non_snake_case)]
+                pub unsafe fn __post_return_migrate_state<T_: Guest>(arg0: *mut u8) {
+                    unsafe {
+                        let l0 = i32::from(*arg0.add(0).cast::<u8>());
+                        match l0 {
+                            0 => {
+                                let l1 = *arg0
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l2 = *arg0
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base3 = l1;
+                                let len3 = l2;
+                                _rt::cabi_dealloc(base3, len3 * 8, 8);
+                            }
+                            _ => {
+                                let l4 = *arg0
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l5 = *arg0
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l4, l5, 1);
+                            }
+                        }
+                    }
+                }
+                pub trait Guest {
+                    /// The state (old slots x rows, column-major) in the module's own number of slots, or why it cannot be carried over.
+                    #[allow(async_fn_in_trait)]
+                    fn migrate_state(
+                        old_version: u32,
+                        slots: u32,
+                        rows: u32,
+                        state: _rt::Vec<f64>,
+                    ) -> ::core::result::Result<_rt::Vec<f64>, _rt::String>;
+                }
+                #[doc(hidden)]
+                #[macro_export]
+                macro_rules! __export_watchfire_rule_migrate_0_1_0_cabi {
+                    ($ty:ident with_types_in $($path_to_types:tt)*) => {
+                        const _ : () = { #[unsafe (export_name =
+                        "watchfire:rule/migrate@0.1.0#migrate-state")] unsafe extern "C"
+                        fn export_migrate_state(arg0 : i32, arg1 : i32, arg2 : i32, arg3
+                        : * mut u8, arg4 : usize,) -> * mut u8 { unsafe {
+                        $($path_to_types)*:: _export_migrate_state_cabi::<$ty > (arg0,
+                        arg1, arg2, arg3, arg4) } } #[unsafe (export_name =
+                        "cabi_post_watchfire:rule/migrate@0.1.0#migrate-state")] unsafe
+                        extern "C" fn _post_return_migrate_state(arg0 : * mut u8,) {
+                        unsafe { $($path_to_types)*:: __post_return_migrate_state::<$ty >
+                        (arg0) } } };
+                    };
+                }
+                #[doc(hidden)]
+                pub use __export_watchfire_rule_migrate_0_1_0_cabi;
+                #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                struct _RetArea(
+                    [::core::mem::MaybeUninit<
+                        u8,
+                    >; 3 * ::core::mem::size_of::<*const u8>()],
+                );
+                static mut _RET_AREA: _RetArea = _RetArea(
+                    [::core::mem::MaybeUninit::uninit(); 3
+                        * ::core::mem::size_of::<*const u8>()],
+                );
+            }
             /// What every rule exports.
             #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
             pub mod rule {
@@ -1716,6 +1847,15 @@ mod _rt {
     pub fn run_ctors_once() {
         wit_bindgen::rt::run_ctors_once();
     }
+    pub unsafe fn cabi_dealloc(ptr: *mut u8, size: usize, align: usize) {
+        if size == 0 {
+            return;
+        }
+        unsafe {
+            let layout = alloc::Layout::from_size_align_unchecked(size, align);
+            alloc::dealloc(ptr, layout);
+        }
+    }
     pub fn as_f64<T: AsF64>(t: T) -> f64 {
         t.as_f64()
     }
@@ -1816,15 +1956,6 @@ mod _rt {
             self as i32
         }
     }
-    pub unsafe fn cabi_dealloc(ptr: *mut u8, size: usize, align: usize) {
-        if size == 0 {
-            return;
-        }
-        unsafe {
-            let layout = alloc::Layout::from_size_align_unchecked(size, align);
-            alloc::dealloc(ptr, layout);
-        }
-    }
     pub unsafe fn string_lift(bytes: Vec<u8>) -> String {
         if cfg!(debug_assertions) {
             String::from_utf8(bytes).unwrap()
@@ -1853,21 +1984,24 @@ mod _rt {
 #[allow(unused_macros)]
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __export_watchfire_rule_impl {
+macro_rules! __export_migrating_rule_impl {
     ($ty:ident) => {
         watchfire_sdk::bindings::export!($ty with_types_in watchfire_sdk::bindings);
     };
     ($ty:ident with_types_in $($path_to_types_root:tt)*) => {
         $($path_to_types_root)*::
+        exports::watchfire::rule::migrate::__export_watchfire_rule_migrate_0_1_0_cabi!($ty
+        with_types_in $($path_to_types_root)*:: exports::watchfire::rule::migrate);
+        $($path_to_types_root)*::
         exports::watchfire::rule::rule::__export_watchfire_rule_rule_0_1_0_cabi!($ty
         with_types_in $($path_to_types_root)*:: exports::watchfire::rule::rule); const _
         : () = { #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
-        "component-type:wit-bindgen:0.61.1:watchfire:rule@0.1.0:watchfire-rule:imports and exports")]
+        "component-type:wit-bindgen:0.61.1:watchfire:rule@0.1.0:migrating-rule:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 1631] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 1732] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xda\x0b\x01A\x02\x01\
-A\x0b\x01B\x02\x01@\x01\x04lines\x01\0\x04\0\x03log\x01\0\x03\0\x19watchfire:rul\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xbf\x0c\x01A\x02\x01\
+A\x0d\x01B\x02\x01@\x01\x04lines\x01\0\x04\0\x03log\x01\0\x03\0\x19watchfire:rul\
 e/host@0.1.0\x05\0\x01B+\x01m\x04\x02ok\x07missing\x05stale\x07invalid\x04\0\x07\
 quality\x03\0\0\x01m\x05\x04none\x04info\x07warning\x08critical\x09emergency\x04\
 \0\x05level\x03\0\x02\x01m\x0b\x07unknown\x08hardware\x07thermal\x05power\x04han\
@@ -1889,29 +2023,31 @@ et\x03\0\x1e\x01pu\x01p}\x01r\x08\x04tickw\x06now-msx\x0binterval-msw\x04rowsy\x
 columns\x20\x07quality!\x06groups\x0e\x05state\x20\x04\0\x05batch\x03\0\"\x01ky\x01\
 r\x06\x03rowy\x05raise\x03\x04hold\x03\x05valueu\x05cause\x05\x04note$\x04\0\x03\
 hit\x03\0%\x01p&\x01k\x20\x01r\x04\x04hits'\x05notes\x16\x05state(\x07derived\x20\
-\x04\0\x07outcome\x03\0)\x03\0\x1awatchfire:rule/types@0.1.0\x05\x01\x02\x03\0\x01\
-\x0adescriptor\x02\x03\0\x01\x0dsetting-error\x02\x03\0\x01\x06target\x02\x03\0\x01\
-\x05batch\x02\x03\0\x01\x07outcome\x01B\x1d\x02\x03\x02\x01\x02\x04\0\x0adescrip\
-tor\x03\0\0\x02\x03\x02\x01\x03\x04\0\x0dsetting-error\x03\0\x02\x02\x03\x02\x01\
-\x04\x04\0\x06target\x03\0\x04\x02\x03\x02\x01\x05\x04\0\x05batch\x03\0\x06\x02\x03\
-\x02\x01\x06\x04\0\x07outcome\x03\0\x08\x01@\0\0\x01\x04\0\x08describe\x01\x0a\x01\
-p\x03\x01j\0\x01\x0b\x01@\x01\x04jsons\0\x0c\x04\0\x11validate-settings\x01\x0d\x01\
-j\0\x01s\x01@\x01\x04jsons\0\x0e\x04\0\x09configure\x01\x0f\x01p\x05\x01@\x01\x07\
-targets\x10\0\x0e\x04\0\x0aon-targets\x01\x11\x01j\x01\x09\x01s\x01@\x01\x05batc\
-h\x07\0\x12\x04\0\x08evaluate\x01\x13\x01ks\x01j\x01\x14\x01s\x01@\x01\x03rowy\0\
-\x15\x04\0\x07explain\x01\x16\x04\0\x19watchfire:rule/rule@0.1.0\x05\x07\x04\0#w\
-atchfire:rule/watchfire-rule@0.1.0\x04\0\x0b\x14\x01\0\x0ewatchfire-rule\x03\0\0\
-\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bind\
-gen-rust\x060.61.1";
+\x04\0\x07outcome\x03\0)\x03\0\x1awatchfire:rule/types@0.1.0\x05\x01\x01B\x04\x01\
+pu\x01j\x01\0\x01s\x01@\x04\x0bold-versiony\x05slotsy\x04rowsy\x05state\0\0\x01\x04\
+\0\x0dmigrate-state\x01\x02\x04\0\x1cwatchfire:rule/migrate@0.1.0\x05\x02\x02\x03\
+\0\x01\x0adescriptor\x02\x03\0\x01\x0dsetting-error\x02\x03\0\x01\x06target\x02\x03\
+\0\x01\x05batch\x02\x03\0\x01\x07outcome\x01B\x1d\x02\x03\x02\x01\x03\x04\0\x0ad\
+escriptor\x03\0\0\x02\x03\x02\x01\x04\x04\0\x0dsetting-error\x03\0\x02\x02\x03\x02\
+\x01\x05\x04\0\x06target\x03\0\x04\x02\x03\x02\x01\x06\x04\0\x05batch\x03\0\x06\x02\
+\x03\x02\x01\x07\x04\0\x07outcome\x03\0\x08\x01@\0\0\x01\x04\0\x08describe\x01\x0a\
+\x01p\x03\x01j\0\x01\x0b\x01@\x01\x04jsons\0\x0c\x04\0\x11validate-settings\x01\x0d\
+\x01j\0\x01s\x01@\x01\x04jsons\0\x0e\x04\0\x09configure\x01\x0f\x01p\x05\x01@\x01\
+\x07targets\x10\0\x0e\x04\0\x0aon-targets\x01\x11\x01j\x01\x09\x01s\x01@\x01\x05\
+batch\x07\0\x12\x04\0\x08evaluate\x01\x13\x01ks\x01j\x01\x14\x01s\x01@\x01\x03ro\
+wy\0\x15\x04\0\x07explain\x01\x16\x04\0\x19watchfire:rule/rule@0.1.0\x05\x08\x04\
+\0#watchfire:rule/migrating-rule@0.1.0\x04\0\x0b\x14\x01\0\x0emigrating-rule\x03\
+\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-\
+bindgen-rust\x060.61.1";
         };
     };
 }
 #[doc(inline)]
-pub use __export_watchfire_rule_impl as export;
+pub use __export_migrating_rule_impl as export;
 #[rustfmt::skip]
 #[cfg(target_arch = "wasm32")]
 #[unsafe(
-    link_section = "component-type:wit-bindgen:0.61.1:watchfire:rule@0.1.0:watchfire-rule-with-all-of-its-exports-removed:encoded world"
+    link_section = "component-type:wit-bindgen:0.61.1:watchfire:rule@0.1.0:migrating-rule-with-all-of-its-exports-removed:encoded world"
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
@@ -1940,8 +2076,8 @@ columns\x20\x07quality!\x06groups\x0e\x05state\x20\x04\0\x05batch\x03\0\"\x01ky\
 r\x06\x03rowy\x05raise\x03\x04hold\x03\x05valueu\x05cause\x05\x04note$\x04\0\x03\
 hit\x03\0%\x01p&\x01k\x20\x01r\x04\x04hits'\x05notes\x16\x05state(\x07derived\x20\
 \x04\0\x07outcome\x03\0)\x03\0\x1awatchfire:rule/types@0.1.0\x05\x01\x04\0Cwatch\
-fire:rule/watchfire-rule-with-all-of-its-exports-removed@0.1.0\x04\0\x0b4\x01\0.\
-watchfire-rule-with-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cpr\
+fire:rule/migrating-rule-with-all-of-its-exports-removed@0.1.0\x04\0\x0b4\x01\0.\
+migrating-rule-with-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cpr\
 ocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]

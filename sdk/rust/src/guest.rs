@@ -76,6 +76,28 @@ impl<R: Rule> Running<R> {
         self.rule.explain(&Rows::new(self.last.as_ref()?), row as usize)
     }
 
+    /// `migrate-state` of the contract.
+    ///
+    /// # Errors
+    /// The rule cannot, or gives another number of slots than it has.
+    pub fn migrate_state(&self, old_version: u32, slots: u32, rows: u32, state: &[f64]) -> Result<Vec<f64>, String> {
+        let (rows, own) = (rows as usize, self.shape().n_slots());
+        if state.len() != slots as usize * rows {
+            return Err(format!("{} numbers for {rows} rows of {slots} slots", state.len()));
+        }
+        let mut migrated = vec![0.0; own * rows];
+        for row in 0..rows {
+            let kept: Vec<f64> = state.iter().skip(row).step_by(rows).copied().collect();
+            let numbers = self.rule.migrate_state(old_version, &kept);
+            let numbers = numbers.ok_or_else(|| format!("the rule carries no state of version {old_version} over"))?;
+            if numbers.len() != own {
+                return Err(format!("`migrate_state` gave {} numbers, expected {own}", numbers.len()));
+            }
+            numbers.iter().enumerate().for_each(|(slot, number)| migrated[slot * rows + row] = *number);
+        }
+        Ok(migrated)
+    }
+
     /// What it reads, writes and keeps.
     pub fn shape(&self) -> Shape {
         R::shape(Some(&self.rule))
@@ -131,6 +153,15 @@ macro_rules! export {
                 }
                 fn explain(row: u32) -> Result<Option<String>, String> {
                     Ok(RUNNING.with_borrow(|running| running.as_ref()?.explain(row)))
+                }
+            }
+
+            impl $crate::bindings::exports::watchfire::rule::migrate::Guest for Component {
+                fn migrate_state(version: u32, slots: u32, rows: u32, state: Vec<f64>) -> Result<Vec<f64>, String> {
+                    RUNNING.with_borrow(|running| match running {
+                        Some(running) => running.migrate_state(version, slots, rows, &state),
+                        None => Err("the rule is not configured".to_owned()),
+                    })
                 }
             }
 

@@ -47,6 +47,13 @@ pub trait Rule: Sized + 'static {
         let _ = (rows, row);
         None
     }
+
+    /// Carries the numbers that an older version of the rule kept for one row (as many as its slots then) over to this
+    /// version's slots. None where it cannot: the state of all rows then starts clean, and Watchfire says so.
+    fn migrate_state(&self, old_version: u32, slots: &[f64]) -> Option<Vec<f64>> {
+        let _ = (old_version, slots);
+        None
+    }
 }
 
 /// What a rule reads, writes and keeps.
@@ -78,7 +85,7 @@ impl Shape {
         self
     }
 
-    /// Keeps `slots` numbers per row; another `version` starts clean.
+    /// Keeps `slots` numbers per row; what another `version` kept goes through [`Rule::migrate_state`].
     pub fn state(mut self, slots: u32, version: u32) -> Self {
         self.state = (slots, version);
         self
@@ -94,6 +101,11 @@ impl Shape {
     pub fn group_by(mut self, label: &str) -> Self {
         self.group_by = Some(label.to_owned());
         self
+    }
+
+    /// How many numbers are kept per row.
+    pub fn n_slots(&self) -> usize {
+        self.state.0 as usize
     }
 
     /// How many derived metrics.

@@ -9,7 +9,7 @@ use wit_bindgen_core::{Files, WorldGenerator};
 fn generated() -> String {
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit")).unwrap();
-    let world = resolve.select_world(&[package], Some("watchfire-rule")).unwrap();
+    let world = resolve.select_world(&[package], Some("migrating-rule")).unwrap();
     let options = wit_bindgen_rust::Opts {
         pub_export_macro: true,
         default_bindings_module: Some("watchfire_sdk::bindings".into()),

@@ -99,8 +99,7 @@ impl Service {
 
 fn read(file: &Path, locked: bool, reader: &Reader) -> Result<(Prepared, Route, bool), String> {
     let config = config::read(file).map_err(|failure| failure.to_string())?;
-    locking::hold(file, &config.templates, &config.given, locked || config.locked)
-        .map_err(|failure| failure.to_string())?;
+    locking::hold_config(file, &config, locked).map_err(|failure| failure.to_string())?;
     let prepared = reader.read(&config.templates, &config.shadow, &config.given).map_err(|error| error.to_string())?;
     // Without a route all goes to the first receiver, as at the start.
     let first = config.receivers.first().map_or("default", |receiver| receiver.name.as_str());

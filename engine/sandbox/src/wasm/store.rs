@@ -229,7 +229,7 @@ impl Live {
             return Ok(None);
         };
         match self.instance.get_export_index(&mut self.store, Some(&interface), "migrate-state") {
-            Some(function) => self.instance.get_typed_func(&mut self.store, &function).map(Some),
+            Some(function) => self.instance.get_typed_func(&mut self.store, function).map(Some),
             None => Ok(None),
         }
     }

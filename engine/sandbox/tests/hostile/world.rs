@@ -124,15 +124,13 @@ impl Hostile {
     }
 }
 
-/// A core module with the component type of a rule that `watchfire-sdk` has built.
+/// A core module with the component type of a rule that does not migrate state.
 pub fn with_contract(mut module: Vec<u8>) -> Vec<u8> {
-    let built = test_rules::module("naughty").unwrap();
-    for payload in wasmparser::Parser::new(0).parse_all(built) {
-        let wasmparser::Payload::CustomSection(section) = payload.unwrap() else { continue };
-        if section.name().starts_with("component-type") {
-            append(&mut module, section.name(), section.data());
-        }
-    }
+    let mut resolve = wit_parser::Resolve::default();
+    let (package, _) = resolve.push_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/wit")).unwrap();
+    let world = resolve.select_world(&[package], Some("watchfire-rule")).unwrap();
+    let encoding = wit_component::StringEncoding::UTF8;
+    wit_component::embed_component_metadata(&mut module, &resolve, world, encoding).unwrap();
     module
 }
 

@@ -68,6 +68,18 @@ impl Rule for Naughty {
     fn explain(&self, rows: &Rows<'_>, row: usize) -> Option<String> {
         Some(format!("gpu_up is {}", rows.get(0, row)?))
     }
+
+    /// What it kept before, doubled.
+    fn migrate_state(&self, _: u32, slots: &[f64]) -> Option<Vec<f64>> {
+        match self.deed {
+            Deed::Good => Some(vec![slots.first()? * 2.0]),
+            Deed::LoopForEver => {
+                loop_for_ever();
+                None
+            }
+            _ => None,
+        }
+    }
 }
 
 fn good(rows: &Rows<'_>, report: &mut Report) {
