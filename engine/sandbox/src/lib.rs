@@ -16,6 +16,7 @@
 
 mod error;
 mod expression;
+mod large;
 mod limits;
 pub mod manifest;
 mod native;
@@ -89,7 +90,7 @@ impl Sandbox {
     /// # Errors
     /// Why it cannot be run here.
     pub fn wasm(&self, name: &str, bytes: &[u8]) -> Result<Module, LoadError> {
-        let module = wasm::WasmModule::load(self.wasm.clone(), name, bytes, &self.limits)?;
+        let module = wasm::WasmModule::load(self.wasm.clone(), name, bytes, &large::limits(bytes, &self.limits))?;
         Ok(Module { name: name.to_owned(), kind: Kind::Wasm(Box::new(module)) })
     }
 

@@ -12,7 +12,7 @@ use rhai::packages::{
 use rhai::{AST, Dynamic, Engine, EvalAltResult, ParseError, Position};
 use watchfire_core::RuleFailure;
 
-use super::frame;
+use super::{compare, frame};
 use crate::{Limits, LoadError};
 
 /// How many operations pass between two looks at the clock.
@@ -88,6 +88,7 @@ impl ScriptEngine {
             }
         });
         frame::register(&mut engine);
+        compare::register(&mut engine);
         ScriptEngine { engine, budget, wall: limits.wall, log_lines: limits.log_lines as u64 }
     }
 

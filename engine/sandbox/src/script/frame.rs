@@ -144,13 +144,7 @@ impl Report {
         if outcome.hits.len() >= self.rows {
             return Err(format!("more than one hit for each of {} rows", self.rows).into());
         }
-        if !note.is_empty() && outcome.notes.len() >= Outcome::NOTES_MAX {
-            return Err(format!("more than {} notes in one answer", Outcome::NOTES_MAX).into());
-        }
-        let note = (!note.is_empty()).then(|| {
-            outcome.notes.push(note.to_owned());
-            outcome.notes.len() as u32 - 1
-        });
+        let note = if note.is_empty() { None } else { Some(outcome_note(&mut outcome.notes, note)?) };
         outcome.hits.push(Hit { row, raise, hold: hold.max(raise), value, cause, note });
         Ok(())
     }
@@ -193,6 +187,18 @@ fn cause_of(word: &str) -> Said<Option<Cause>> {
         "" => Ok(None),
         _ => word.parse().map(Some).map_err(|error| format!("cause {error}").into()),
     }
+}
+
+/// The number of a note: rows that say the same share one.
+fn outcome_note(notes: &mut Vec<String>, note: &str) -> Said<u32> {
+    if let Some(known) = notes.iter().position(|known| known == note) {
+        return Ok(known as u32);
+    }
+    if notes.len() >= Outcome::NOTES_MAX {
+        return Err(format!("more than {} notes in one answer", Outcome::NOTES_MAX).into());
+    }
+    notes.push(note.to_owned());
+    Ok(notes.len() as u32 - 1)
 }
 
 /// Registers the types. Nothing else of the host can be reached by a script.

@@ -42,11 +42,13 @@ impl fmt::Display for MemoryLimit {
 impl std::error::Error for MemoryLimit {}
 
 impl ResourceLimiter for Guest {
-    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        if desired > self.limits.memory_bytes {
+    /// All memories together: a component may have several, and none ever shrinks.
+    fn memory_growing(&mut self, now: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let all = self.memory_peak.saturating_add(desired.saturating_sub(now));
+        if all > self.limits.memory_bytes {
             return Err(MemoryLimit(self.limits.memory_bytes as u64).into());
         }
-        self.memory_peak = self.memory_peak.max(desired);
+        self.memory_peak = all;
         Ok(true)
     }
 
@@ -57,16 +59,18 @@ impl ResourceLimiter for Guest {
         Ok(true)
     }
 
+    /// CPython's libraries are instances of their own.
     fn instances(&self) -> usize {
-        16
+        128
     }
 
     fn tables(&self) -> usize {
         8
     }
 
+    /// QuickJS' stubs for WASI bring empty ones.
     fn memories(&self) -> usize {
-        1
+        4
     }
 }
 
