@@ -77,14 +77,17 @@ fn is_component(module: &[u8]) -> bool {
 
 fn describe(component: &[u8], language: &Language, folder: &Path) -> Result<Manifest, String> {
     let sandbox = Sandbox::new(SandboxConfig::default()).map_err(|error| error.to_string())?;
-    let module = sandbox.wasm(language.name, component).map_err(|error| error.to_string())?;
+    // Its class decides under which limits it is asked.
+    let class = Manifest { language: language.name.into(), runtime: language.runtime.into(), ..Manifest::default() };
+    let component = manifest::attach(component.to_vec(), &class)?;
+    let module = sandbox.wasm(language.name, &component).map_err(|error| error.to_string())?;
     let said = module.describe().map_err(|error| error.to_string())?;
     Ok(Manifest {
         contract: watchfire_engine::sandbox::CONTRACT.to_owned(),
         name: said.name.to_string(),
         version: said.version.to_string(),
         language: language.name.to_owned(),
-        runtime: String::new(),
+        runtime: language.runtime.to_owned(),
         source_sha256: source_digest(folder)?,
         built_by: format!("watchfire {}", env!("CARGO_PKG_VERSION")),
         needs: Needs {

@@ -4,6 +4,7 @@ mod bench;
 mod book;
 mod ci;
 mod demo;
+mod languages;
 mod rules;
 mod setup;
 mod shell;
@@ -26,7 +27,8 @@ const HELP: &str = "cargo xtask JOB [ARGS]
 Examples:
   cargo xtask demo --for 20m
   cargo xtask test -- heat
-  cargo xtask bench";
+  cargo xtask bench
+  cargo xtask bench languages";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);

@@ -85,7 +85,7 @@ fn install_mail_server() -> bool {
 }
 
 /// Installs Debian packages, as root or by a sudo that asks nothing.
-fn apt(packages: &[&str]) -> bool {
+pub fn apt(packages: &[&str]) -> bool {
     if !has("apt-get") {
         return false;
     }

@@ -1,7 +1,13 @@
 //! The languages that a rule can be written in: one file each, one line in [`ALL`].
 
+mod c;
+mod contract;
+mod go;
+mod js;
+mod python;
 mod rhai;
 mod rust;
+mod tool;
 
 use std::path::Path;
 
@@ -24,12 +30,15 @@ pub struct Language {
     pub marker: &'static str,
     /// How it is built; none where the source itself is the module.
     pub build: Option<Build>,
+    /// The class of limits that its modules need: empty, or `large` where they bring an interpreter.
+    pub runtime: &'static str,
     /// A line of commands for the README, for what can be run before it is built; may be empty.
     pub tests: &'static str,
 }
 
 /// All languages, in the order in which they are shown.
-pub static ALL: &[&Language] = &[&rhai::LANGUAGE, &rust::LANGUAGE];
+pub static ALL: &[&Language] =
+    &[&rhai::LANGUAGE, &rust::LANGUAGE, &js::LANGUAGE, &python::LANGUAGE, &c::LANGUAGE, &go::LANGUAGE];
 
 impl Language {
     /// The ending of the module's file.

@@ -9,5 +9,6 @@ pub const LANGUAGE: Language = Language {
     source: "__NAME__.rhai",
     marker: "__NAME__.rhai",
     build: None,
+    runtime: "",
     tests: "",
 };

@@ -35,6 +35,7 @@ pub const LANGUAGE: Language = Language {
     source: "src/lib.rs",
     marker: "Cargo.toml",
     build: Some(build),
+    runtime: "",
     tests: "cargo test                    # the rule as it is, before it is built\n",
 };
 

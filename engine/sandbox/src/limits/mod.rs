@@ -132,7 +132,8 @@ impl Limits {
     pub const WASM_STACK_BYTES: usize = 512 << 10;
 
     /// For modules that bring an interpreter (`runtime: large` in their manifest): measured 2,300 to 6,400 fuel a row
-    /// for QuickJS and 2,800 for CPython, 12 to 18 MB of module, 40 s of compiling on one core.
+    /// for QuickJS (27,000 for one that has a hit) and 2,800 for CPython, 12 to 18 MB of module, 40 s of compiling on
+    /// one core; their components have several memories and tens of instances.
     pub fn large() -> Self {
         Limits {
             module_bytes: 32 << 20,
@@ -140,9 +141,11 @@ impl Limits {
             functions: 100_000,
             compile: Duration::from_secs(120),
             memory_bytes: 64 << 20,
+            memories: 4,
+            instances: 128,
             table_elements: 100_000,
             steps_base: 2_000_000,
-            steps_per_row: 20_000,
+            steps_per_row: 60_000,
             steps_max: 400_000_000,
             steps_init: 400_000_000,
             wall: Duration::from_secs(1),
@@ -260,7 +263,7 @@ mod tests {
         let expected =
             [(20_000, "script_steps_base"), (52_000, "script_steps_per_row"), (20_000_000, "script_steps_max")];
         assert_eq!(script, expected);
-        assert_eq!(Limits::large().steps(10).0, 2_200_000);
+        assert_eq!(Limits::large().steps(10).0, 2_600_000);
         assert_eq!(Limits::large().steps(1_000_000).0, 400_000_000);
     }
 

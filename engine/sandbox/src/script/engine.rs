@@ -12,7 +12,7 @@ use rhai::packages::{
 use rhai::{AST, Dynamic, Engine, EvalAltResult, ParseError, Position};
 use watchfire_core::{LimitHit, RuleFailure};
 
-use super::{frame, settings};
+use super::{compare, frame, settings};
 use crate::log::RuleLog;
 use crate::{Limits, LoadError};
 
@@ -130,6 +130,7 @@ impl ScriptEngine {
         engine.on_print(move |line| printed.line(line));
         frame::register(&mut engine);
         settings::register(&mut engine);
+        compare::register(&mut engine);
         ScriptEngine { engine, budget, limits: limits.clone(), log }
     }
 

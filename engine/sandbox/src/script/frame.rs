@@ -174,16 +174,24 @@ impl Report {
         let value = number(&value)?;
         let (hits, notes) = self.counts();
         self.admit(LimitHit::HITS, hits, self.rows)?;
-        if !note.is_empty() {
+        let known = self.known_note(note);
+        if !note.is_empty() && known.is_none() {
             self.admit(LimitHit::NOTES, notes, self.notes)?;
         }
         let outcome = &mut self.lock().outcome;
         let note = (!note.is_empty()).then(|| {
-            outcome.notes.push(note.to_owned());
-            outcome.notes.len() as u32 - 1
+            known.unwrap_or_else(|| {
+                outcome.notes.push(note.to_owned());
+                outcome.notes.len() as u32 - 1
+            })
         });
         outcome.hits.push(Hit { row, raise, hold: hold.max(raise), value, cause, note });
         Ok(())
+    }
+
+    /// The number of a note that was given before: a text is told once.
+    fn known_note(&self, note: &str) -> Option<u32> {
+        self.lock().outcome.notes.iter().position(|known| known == note).map(|at| at as u32)
     }
 
     fn set_state(&mut self, batch: Batch, slot: INT, row: INT, value: Dynamic) -> Answer<()> {
@@ -226,6 +234,7 @@ fn cause_of(word: &str) -> Answer<Option<Cause>> {
     }
 }
 
+/// The number of a note: rows that say the same share one.
 /// Registers the types. Nothing else of the host can be reached by a script.
 pub fn register(engine: &mut Engine) {
     engine

@@ -3,6 +3,7 @@
 //! What a script has: arithmetic, logic, comparisons, `if`/`for`/`while`/functions, basic mathematics, texts, arrays,
 //! maps and ranges. What it has not: a clock, sleep, files, modules, `eval`, printing (it goes to the log).
 
+mod compare;
 mod convert;
 mod describe;
 mod engine;

@@ -52,9 +52,11 @@ fn store_limit(limit: &'static str, unit: &'static str, used: usize, allowed: us
 /// A refusal is always a trap, never the -1 that a module may handle as it likes: what the host has left must not
 /// decide what a rule answers.
 impl ResourceLimiter for Guest {
-    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        let grown = store_limit("memory_bytes", "bytes of memory", desired, self.limits.memory_bytes)?;
-        self.memory_peak = self.memory_peak.max(desired);
+    /// All memories together: a component may have several, and none ever shrinks.
+    fn memory_growing(&mut self, now: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let all = self.memory_peak.saturating_add(desired.saturating_sub(now));
+        let grown = store_limit("memory_bytes", "bytes of memory", all, self.limits.memory_bytes)?;
+        self.memory_peak = all;
         Ok(grown)
     }
 
@@ -70,6 +72,7 @@ impl ResourceLimiter for Guest {
         Err(error)
     }
 
+    /// CPython's libraries are instances of their own.
     fn instances(&self) -> usize {
         self.limits.instances
     }
@@ -78,6 +81,7 @@ impl ResourceLimiter for Guest {
         self.limits.tables
     }
 
+    /// QuickJS' stubs for WASI bring empty ones.
     fn memories(&self) -> usize {
         self.limits.memories
     }

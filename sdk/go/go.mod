@@ -1,0 +1,3 @@
+module watchfire
+
+go 1.24
