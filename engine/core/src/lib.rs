@@ -24,6 +24,7 @@ pub mod sample;
 mod schedule;
 pub mod series;
 pub mod severity;
+pub mod tap;
 pub mod targets;
 pub mod time;
 pub mod window;
@@ -39,4 +40,5 @@ pub use rule::{
 };
 pub use sample::{Observation, Quality, Sample, Series, SeriesId};
 pub use severity::{Cause, PerSeverity, Severity};
+pub use tap::{Judged, Tap};
 pub use time::Time;
