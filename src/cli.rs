@@ -56,6 +56,8 @@ pub enum Command {
     /// Put a module into a registry
     #[cfg(feature = "oci")]
     Push(crate::commands::push::Push),
+    /// Write what a rule of a running Watchfire is asked and answers, to be asked again
+    Capture(crate::commands::capture::Capture),
     /// Show what a running Watchfire does
     Status(Status),
 }
@@ -131,10 +133,11 @@ pub struct Test {
   watchfire replay -c watchfire.yaml --input gpus.csv --csv host=node --csv gpu=index
   watchfire replay -c watchfire.yaml --input month.rec --report --labels incidents.csv
   watchfire replay -c watchfire.yaml --input http://127.0.0.1:9090 --from 2026-03-01T00:00:00Z --to 2026-03-02T00:00:00Z
+  watchfire replay --input hot.capture --module ./new.wasm
   watchfire replay --diff old/template.yaml new/template.yaml --input month.rec")]
 pub struct Replay {
     /// The configuration whose templates and routes are used
-    #[arg(short, long, value_name = "FILE", required_unless_present = "diff")]
+    #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// OpenMetrics text with timestamps (.om), CSV (.csv), a recording (.rec), or the address of a Prometheus
     #[arg(long, required = true, value_name = "FILE|URL", num_args = 1..)]
@@ -169,12 +172,18 @@ pub struct Replay {
     /// What a new version of a template would have changed
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["config", "report", "labels", "notifications"])]
     pub diff: Vec<PathBuf>,
-    /// With --diff: exit 1 where anything differs
+    /// With --diff or a capture: exit 1 where anything differs
     #[arg(long)]
     pub fail_on_diff: bool,
     /// Refuse templates and modules that are not as `watchfire lock` wrote them down
     #[arg(long)]
     pub locked: bool,
+    /// For a capture: the module to ask, with the settings that were captured
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "diff", "template"])]
+    pub module: Option<PathBuf>,
+    /// For a capture: the templates whose rule of the same name is asked
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "diff"])]
+    pub template: Option<PathBuf>,
 }
 
 /// `watchfire run`

@@ -40,9 +40,9 @@ pub struct Catalog {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Made {
     spec: RuleSpec,
-    settings: serde_json::Value,
+    pub(crate) settings: serde_json::Value,
     /// The module's kind and SHA-256, or the expression, and its limits.
-    module: String,
+    pub(crate) module: String,
     /// Memory that it may ask for, bytes.
     memory_bytes: u64,
 }
@@ -184,6 +184,14 @@ impl Catalog {
         let mut all = Errors::default();
         self.broken.iter().for_each(|(_, errors)| all.extend(errors.clone()));
         all
+    }
+
+    /// The program of one rule, by its id.
+    pub(crate) fn into_program(self, rule: &str) -> Option<Box<dyn watchfire_core::Program>> {
+        self.rules.into_iter().find_map(|candidate| match candidate {
+            Candidate::New(spec, program) if *spec.id == *rule => Some(program),
+            _ => None,
+        })
     }
 
     /// Leaves only the rules that are meant.

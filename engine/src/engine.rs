@@ -1,5 +1,6 @@
 //! The engine as an agent has it: the core, with rules, storage and delivery around it.
 
+mod capturing;
 mod keep;
 mod reload;
 mod shadowing;
@@ -81,6 +82,7 @@ pub struct Engine {
     pending_shadow: Option<Catalog>,
     /// Rules whose texts are kept for the ends of their alerts.
     retired: HashSet<String>,
+    capturing: Option<capturing::Capturing>,
 }
 
 impl Engine {
@@ -118,6 +120,7 @@ impl Engine {
             generation: 0,
             shadow: None,
             pending_shadow: None,
+            capturing: None,
         };
         engine.note_catalog(&catalog);
         engine.core.check(&catalog.rules)?;

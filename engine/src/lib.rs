@@ -32,6 +32,7 @@
 
 mod bless;
 mod builder;
+pub mod capture;
 mod catalog;
 pub mod clock;
 pub mod config;

@@ -1,5 +1,6 @@
 //! What a replay would have meant: alerts, noise, and how well they fit to what really happened.
 
+mod again;
 mod diff;
 mod episodes;
 mod incidents;
@@ -9,6 +10,7 @@ mod report;
 mod show;
 mod sight;
 
+pub use again::{Version, again, is_capture};
 pub use diff::{Difference, differences};
 pub use episodes::{Episode, Episodes};
 pub use incidents::{Incident, read as read_incidents};

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod build;
+pub mod capture;
 mod check;
 mod demo;
 pub mod import;
@@ -44,6 +45,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Pull(args) => pull::run(&args),
         #[cfg(feature = "oci")]
         Command::Push(args) => push::run(&args),
+        Command::Capture(args) => capture::run(&args),
         Command::Status(args) => status::run(&args),
     }
 }

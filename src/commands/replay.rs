@@ -3,12 +3,13 @@
 use std::iter::Peekable;
 use std::path::Path;
 
+use clap::CommandFactory;
 use serde_json::json;
 use watchfire_collector::input::{self, CsvColumn, Input, InputOptions};
 use watchfire_engine::{Engine, Output, Time, templates_at};
 
-use crate::backtest::{self, Episode, Episodes, Incident, Score, Sight};
-use crate::cli::Replay;
+use crate::backtest::{self, Episode, Episodes, Incident, Score, Sight, Version};
+use crate::cli::{Cli, Replay};
 use crate::exit::{Exit, Failure};
 use crate::{config, locking, print, replaying};
 
@@ -17,6 +18,9 @@ const SIGHTS_MAX: usize = 20;
 
 /// Runs recorded samples through rules and routes. Nothing is sent.
 pub fn run(args: &Replay) -> Result<Exit, Failure> {
+    if let Some(exit) = captured(args)? {
+        return Ok(exit);
+    }
     if let [old, new] = args.diff.as_slice() {
         return diff(args, old, new);
     }
@@ -45,6 +49,26 @@ pub fn run(args: &Replay) -> Result<Exit, Failure> {
         eprintln!("{failed} rule(s) failed");
     }
     Ok(if failed == 0 { Exit::Fine } else { Exit::Wrong })
+}
+
+/// A capture as input is asked again; none where the input is something else.
+fn captured(args: &Replay) -> Result<Option<Exit>, Failure> {
+    let version = args.module.as_deref().map(Version::Module);
+    let version = version.or(args.template.as_deref().map(Version::Templates));
+    match args.input.as_slice() {
+        [one] if backtest::is_capture(one) && args.diff.is_empty() && args.config.is_none() => {
+            backtest::again(one, version, args.json, args.fail_on_diff).map(Some)
+        }
+        inputs if inputs.iter().any(|one| backtest::is_capture(one)) => {
+            Err(Failure::wrong("a capture is replayed alone: give it as the only --input, without -c or --diff"))
+        }
+        _ if version.is_some() => Err(Failure::wrong("--module and --template are for a capture (FILE.capture)")),
+        _ if args.config.is_none() && args.diff.is_empty() => {
+            let why = "samples need a configuration: give -c FILE, or --diff OLD NEW\n";
+            Cli::command().error(clap::error::ErrorKind::MissingRequiredArgument, why).exit()
+        }
+        _ => Ok(None),
+    }
 }
 
 /// An engine, and who hears of what it does.

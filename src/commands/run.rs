@@ -251,6 +251,9 @@ impl Service {
             Question::Metrics(to) => drop(to.send(serve::metrics_text(&self.engine, &self.reloads))),
             Question::History(page, to) => drop(to.send(self.engine.history(page).map(|rows| json!(rows)))),
             Question::Reload(to) => self.begin_reload(Some(to)),
+            Question::Capture(rule, to) => drop(to.send(self.engine.capture(&rule))),
+            Question::CaptureSeen(to) => drop(to.send(self.engine.calls_captured())),
+            Question::Captured(to) => drop(to.send(self.engine.captured())),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The HTTP side of a running Watchfire. It owns nothing: it asks the engine's thread and waits for the answer.
 
+mod captures;
 mod guard;
 mod metrics;
 mod reloads;
@@ -14,6 +15,7 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use watchfire_engine::capture::Capture;
 use watchfire_engine::config::Public;
 use watchfire_engine::{HISTORY_ANSWER_MAX, Page};
 
@@ -38,6 +40,12 @@ pub enum Question {
     Metrics(oneshot::Sender<String>),
     /// What became of alerts.
     History(Page, oneshot::Sender<Result<Value, String>>),
+    /// To keep what a rule is asked and answers; why it cannot be.
+    Capture(String, oneshot::Sender<Result<(), String>>),
+    /// How many calls were seen so far.
+    CaptureSeen(oneshot::Sender<u64>),
+    /// To end it; what was kept.
+    Captured(oneshot::Sender<Option<Capture>>),
     /// To read its configuration again; what is wrong, if anything.
     Reload(oneshot::Sender<Result<(), String>>),
 }
@@ -60,6 +68,7 @@ pub fn app(ask: Ask, is_loopback: bool, public: &[Public]) -> Router {
             .route("/api/v1/status", get(status))
             .route("/api/v1/alerts", get(alerts))
             .route("/api/v1/history", get(history))
+            .route("/api/v1/capture", get(captures::capture))
             .layer(axum::middleware::from_fn(guard::same_site));
     }
     app.with_state(ask)

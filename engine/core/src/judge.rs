@@ -19,6 +19,7 @@ use crate::row_alert::{self, RowAlert};
 use crate::rule::{Batch, Descriptor, Hit, Input, MissingData, Outcome, Program, Reads, RuleFailure, RuleSpec};
 use crate::sample::{Quality, SeriesId};
 use crate::series::SeriesTable;
+use crate::tap::{Judged, Tap};
 use crate::targets::{self, Rows};
 use crate::time::Time;
 
@@ -31,6 +32,8 @@ const NO_HIT: u32 = u32::MAX;
 pub struct Judge {
     spec: RuleSpec,
     program: Box<dyn Program>,
+    /// Who watches its calls; none but while they are captured.
+    tap: Option<Box<dyn Tap>>,
     rows: Rows,
     columns: Vec<Column>,
     alerts: Vec<Option<Box<RowAlert>>>,
@@ -116,6 +119,7 @@ impl Judge {
         Judge {
             spec,
             program,
+            tap: None,
             rows,
             columns,
             alerts: Vec::new(),
@@ -145,6 +149,16 @@ impl Judge {
     /// How it is judged.
     pub fn spec(&self) -> &RuleSpec {
         &self.spec
+    }
+
+    /// What it reads, in words.
+    pub fn inputs_in_words(&self) -> Vec<String> {
+        self.program.descriptor().inputs.iter().map(|input| format!("{:?} by {:?}", input.reads, input.scope)).collect()
+    }
+
+    /// Sets who watches its calls, or nobody.
+    pub fn tap(&mut self, tap: Option<Box<dyn Tap>>) {
+        self.tap = tap;
     }
 
     /// How well its program does.
@@ -331,8 +345,13 @@ impl Judge {
             state: &self.state,
         };
         self.outcome.clear();
-        self.program.evaluate(&batch, &mut self.outcome)?;
-        self.outcome.check(rows, self.program.descriptor())?;
+        let answer = self.program.evaluate(&batch, &mut self.outcome);
+        let answer = answer.and_then(|()| self.outcome.check(rows, self.program.descriptor()));
+        if let Some(tap) = &mut self.tap {
+            let (targets, usage) = (self.rows.targets(), self.program.usage());
+            tap.saw(Judged { batch: &batch, targets, answer: answer.as_ref().map(|()| &self.outcome), usage });
+        }
+        answer?;
         self.scratch.hit_of.clear();
         self.scratch.hit_of.resize(rows, NO_HIT);
         for (at, hit) in self.outcome.hits.iter().enumerate() {

@@ -25,6 +25,7 @@ pub mod sample;
 mod schedule;
 pub mod series;
 pub mod severity;
+pub mod tap;
 pub mod targets;
 pub mod text;
 pub mod time;
@@ -42,4 +43,5 @@ pub use rule::{
 };
 pub use sample::{Observation, Quality, Sample, Series, SeriesId};
 pub use severity::{Cause, PerSeverity, Severity};
+pub use tap::{Judged, Tap};
 pub use time::Time;

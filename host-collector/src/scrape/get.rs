@@ -15,5 +15,11 @@ pub async fn get(url: &str, timeout: Duration) -> Result<String, String> {
     let response = client.get(parsed).timeout(timeout).send().await.map_err(said)?;
     let status = response.status();
     let text = response.text().await.map_err(said)?;
-    if status.is_success() { Ok(text) } else { Err(format!("it answered {status}")) }
+    if status.is_success() { Ok(text) } else { Err(refused(status, &text)) }
+}
+
+/// A status, and the first words that came with it.
+fn refused(status: reqwest::StatusCode, text: &str) -> String {
+    let words: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(200).collect();
+    if words.is_empty() { format!("it answered {status}") } else { format!("it answered {status}: {words}") }
 }

@@ -9,6 +9,7 @@ use crate::judge::Judge;
 use crate::order::{self, LoadError};
 use crate::rule::{Descriptor, Program, RuleSpec};
 use crate::schedule::{Due, Schedule};
+use crate::tap::Tap;
 use crate::time::Time;
 
 /// A rule of a new set.
@@ -50,6 +51,19 @@ pub struct Reloaded {
 }
 
 impl Engine {
+    /// Sets who watches the calls of a rule, or nobody; false where there is no such rule. A reload that changes
+    /// the rule ends it.
+    pub fn tap(&mut self, rule: &str, tap: Option<Box<dyn Tap>>) -> bool {
+        let judge = self.judges.iter_mut().find(|judge| *judge.spec().id == *rule);
+        judge.map(|judge| judge.tap(tap)).is_some()
+    }
+
+    /// What a rule reads, in words.
+    pub fn inputs_of(&self, rule: &str) -> Vec<String> {
+        let judge = self.judges.iter().find(|judge| *judge.spec().id == *rule);
+        judge.map(Judge::inputs_in_words).unwrap_or_default()
+    }
+
     /// Puts `rules` in place of those that are loaded, as if all of them had changed.
     ///
     /// # Errors
