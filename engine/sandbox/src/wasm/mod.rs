@@ -74,7 +74,8 @@ fn engine_config(config: &SandboxConfig) -> Config {
         .wasm_relaxed_simd(false)
         .wasm_shared_everything_threads(false)
         .wasm_memory64(false)
-        .wasm_multi_memory(false)
+        // What joins the modules of one component has the memories of both; how many there are is a limit.
+        .wasm_multi_memory(true)
         .wasm_custom_page_sizes(false)
         .wasm_wide_arithmetic(false)
         .wasm_stack_switching(false)

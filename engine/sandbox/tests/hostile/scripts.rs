@@ -170,7 +170,7 @@ fn answers_must_make_sense() {
         ("out = 1;", "ok|trap|load: script"),
     ]);
     let noted = |rows: usize| {
-        let body = "for row in 0..batch.rows { out.hit(row, \"info\", \"info\", 1.0, \"\", \"note\"); }";
+        let body = "for row in 0..batch.rows { out.hit(row, \"info\", \"info\", 1.0, \"\", `note ${row}`); }";
         let mut program =
             sandbox(Limits::default()).rhai("x", "x.rhai", &script(body, "")).unwrap().start(&json!({})).unwrap();
         tick(&mut *program, rows).map(|out| out.notes.len()).map_err(|failure| kind(&failure))
