@@ -130,7 +130,7 @@ impl World {
 fn good_rules_miss_no_tick_and_say_the_same_beside_hostile_ones() {
     let folder = tempfile::tempdir().unwrap();
     let good = ("good.yaml", GOOD.to_owned());
-    let alone = run(&[good.clone()]);
+    let alone = run(std::slice::from_ref(&good));
     let together = run(&[("bad.yaml", bad(folder.path())), good]);
     assert!(alone.told.len() > 40, "{:?}", alone.told);
     assert_eq!(together.told, alone.told);
@@ -140,7 +140,7 @@ fn good_rules_miss_no_tick_and_say_the_same_beside_hostile_ones() {
     for rule in status.rules.iter().filter(|rule| rule.id.starts_with("bad/")) {
         let fails = rule.failures_total > 0;
         assert!(fails, "{} never failed", rule.id);
-        let named = together.quarantined.iter().any(|name| *name == rule.id);
+        let named = together.quarantined.contains(&rule.id);
         assert!(named, "{} was never told as quarantined", rule.id);
         assert!(rule.failures_total < 15, "{} was tried {} times in {SECONDS} s", rule.id, rule.failures_total);
     }

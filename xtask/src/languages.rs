@@ -13,7 +13,8 @@ const REQUIREMENTS: &str = include_str!("../../src/author/scaffold/python/requir
 
 /// Installs what is missing.
 pub fn install() {
-    let languages: [(&str, fn() -> bool); 4] =
+    type IsThere = fn() -> bool;
+    let languages: [(&str, IsThere); 4] =
         [("C", clang), ("JavaScript", componentize_qjs), ("Python", componentize_py), ("Go", go)];
     for (name, _) in languages.iter().filter(|(_, install)| !install()) {
         say(&format!("no tools for {name}: its tests will skip"));

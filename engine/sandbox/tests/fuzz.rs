@@ -3,7 +3,7 @@
 //!
 //! The suite runs a short seeded part. `cargo xtask soak fuzz` runs for as long as `WATCHFIRE_SOAK_FUZZ_SECONDS` says,
 //! from the seed `WATCHFIRE_SOAK_SEED`.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 #[allow(dead_code, reason = "each test file uses a part of it")]
 #[path = "hostile/world.rs"]

@@ -4,7 +4,9 @@ mod fuzz;
 mod kills;
 
 /// The long runs: name, what it does, and how.
-const RUNS: [(&str, &str, fn(&[String]) -> Result<(), String>); 2] = [
+type Run = fn(&[String]) -> Result<(), String>;
+
+const RUNS: [(&str, &str, Run); 2] = [
     ("fuzz", "random modules, answers and scripts for 600 s: no panic, no stall, no neighbour harmed", fuzz::run),
     ("kills", "200 kills of a recorded day: the same history, the same notifications", kills::run),
 ];

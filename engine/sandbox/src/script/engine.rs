@@ -213,10 +213,8 @@ fn watch_sizes(engine: &mut Engine, budget: Arc<Budget>) {
     #[allow(deprecated, reason = "not deprecated, but marked so because it may change with a release of Rhai")]
     engine.on_var(move |_, _, context| {
         if budget.uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(USES_PER_LOOK) {
-            let values = context.scope().iter_raw();
-            values
-                .map(|(.., value)| context.engine().ensure_data_size_within_limits(value))
-                .collect::<Result<(), _>>()?;
+            let mut values = context.scope().iter_raw();
+            values.try_for_each(|(.., value)| context.engine().ensure_data_size_within_limits(value))?;
         }
         Ok(None)
     });

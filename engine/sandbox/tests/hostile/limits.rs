@@ -66,6 +66,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+#[allow(clippy::too_many_lines, reason = "a table: one case for each limit")]
 fn wasm_cases() -> Vec<Case> {
     let case = |limit, value, run, said| Case { limit, value, run, said };
     vec![
