@@ -84,7 +84,7 @@ fn each_mistake_in_a_rule_is_told_at_its_place() {
         ),
         (
             &["alert: A", WHEN, "severity: info", "couse: thermal"],
-            "7:5: unknown key `couse`; expected one of alert, for, with, module, when, until, value, severity, scope, interval, labels, keep_firing_for, missing_data, missing_after, cause, annotations\n  hint: did you mean `cause`?",
+            "7:5: unknown key `couse`; expected one of alert, for, with, module, when, until, value, severity, scope, interval, labels, keep_firing_for, missing_data, missing_after, cause, annotations, limits\n  hint: did you mean `cause`?",
         ),
         (
             &["alert: A", WHEN, "severity: info", "cause: heat"],
